@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,7 +78,12 @@ def main(
             find = None
             if settings.has_several_databases:
                 find = partial(_find, workdir=workdir, begins=not (go_on or pick or resume), resume=resume, pick=pick)
-            opening = partial(_open, settings, environ, keymap, choice, find)
+
+            def tell(words: str) -> None:
+                with suppress(RuntimeError):  # the screen was left meanwhile
+                    app.call_from_thread(app.main.show_trouble, words)
+
+            opening = partial(_open, settings, environ, keymap, choice, tell, find)
             history = History(partial(history_path, state, workdir))
             app = MeshApp(opening, keymap=keymap, look=settings.tui.theme, history=history, pick=pick)
             app.run()
@@ -149,11 +154,12 @@ def _open(
     environ: Mapping[str, str],
     keymap: Keymap,
     choice: Callable[[Mesh], tuple[Session, bool]],
+    tell: Callable[[str], None],
     find: Callable[[Databases], Mesh] | None = None,
 ) -> Opened:
     """Open database and session, and have at hand what reads and acts in it.
 
-    ``find`` chooses the mesh if there are several databases.
+    ``tell`` is called with what takes long. ``find`` chooses the mesh if there are several databases.
     """
     from agentmesh.tools.below import open_as_person
 
@@ -179,6 +185,7 @@ def _open(
             raise
         if silent := ", ".join(databases.silent):
             remark = f"without the database {silent}, which does not answer: agentmesh doctor says why"
+    mesh.tell = tell
     try:
         session, is_scripted = choice(mesh)
         from agentmesh.tui.session.reading import read_board

@@ -140,6 +140,7 @@ class MainScreen(Screen[None]):
     def begin(self, workdir: Path, welcome: str) -> None:
         """Take the session's directory, and the text for an empty conversation, once there is a session."""
         self.completer.workdir, self._welcome = workdir, welcome
+        self.status_lines.trouble = None  # what the opening has waited for
 
     def show_board(self, board: Board) -> None:
         """Show the session as it is now, and what its agents ask."""

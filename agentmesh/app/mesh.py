@@ -85,6 +85,8 @@ class Mesh:
         """The same for types of sub-agents."""
         self.start_warning = ""
         """What people should know about the newest session that began here: its model's context holds no turn."""
+        self.tell: Callable[[str], None] = lambda _words: None
+        """Called with what takes long while something else is done, on the thread that waits for it."""
         self.environ = environ
         self._closers: list[Callable[[], None]] = []
 
@@ -234,7 +236,7 @@ class Mesh:
         """The MCP servers that this process runs; each starts when it is first needed."""
         from agentmesh.tools.mcp.hub import Hub
 
-        made = Hub(self.mcp_servers, self.settings.mcp, self.environ)
+        made = Hub(self.mcp_servers, self.settings.mcp, self.environ, self.tell)
         self.on_close(made.close)
         return made
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentmesh.cli.talk import complain
+from agentmesh.cli.talk import complain, say
 from agentmesh.domain.errors import DatabaseError, UsageError
 
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ class PlaceOptions(NamedTuple):
         if begins or self.session is None:
             complain_without(databases.silent)
         databases.close(keep=found)
+        found.tell = say
         return found
 
     def open(self, settings: Settings, role: str, *, migrate: bool = True, pool_size: int = 2) -> Mesh:
@@ -154,6 +155,7 @@ class PlaceOptions(NamedTuple):
         from agentmesh.app import open_mesh
 
         mesh = open_mesh(settings, role=role, what=self._what, migrate=migrate, pool_size=pool_size)
+        mesh.tell = say
         if len(settings.databases) > 1:
             from agentmesh.app.other_databases import workspaces_elsewhere
 

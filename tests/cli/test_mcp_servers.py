@@ -57,6 +57,6 @@ def test_doctor_says_how_each_server_is(am, place):
     why = "cannot be started: [Errno 2] No such file or directory: '/no/such/program'"
     assert [(one["state"], one["words"]) for one in found] == [
         ("ok", f"mine runs and has 2 tools ({config})"),
-        ("ok", f"theirs runs and has 14 tools ({file})"),
+        ("ok", f"theirs runs and has 16 tools ({file})"),
         ("broken", f"{config}: the MCP server broken {why}."),
     ]

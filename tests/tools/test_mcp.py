@@ -43,12 +43,14 @@ class Rig:
         self.source = "the file"
         self.settings = Mcp(start_timeout=50)
         self.environ = dict(os.environ)
+        self.told: list[str] = []
+        """What takes long."""
         self._hub: Hub | None = None
 
     @property
     def hub(self) -> Hub:
         if self._hub is None:
-            self._hub = Hub(lambda _workdir: self.configured(), self.settings, self.environ)
+            self._hub = Hub(lambda _workdir: self.configured(), self.settings, self.environ, self.told.append)
         return self._hub
 
     def configured(self) -> McpServers:
@@ -260,10 +262,12 @@ def test_a_server_that_fails_costs_a_sentence_and_only_its_own_tools(rig: Rig):
     ]
 
 
-def test_a_server_that_says_nothing_is_given_up_and_ended(rig: Rig):
+def test_a_server_that_says_nothing_is_given_up_and_ended(rig: Rig, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(hub_module, "_LATE", 0.1)
     rig.servers["t"] = by_pipes("silent")
     rig.settings = Mcp(start_timeout=2)
     assert not rig.tools()
+    assert rig.told == ["Waiting for MCP servers to start: t"]
     (told,) = rig.problems()
     assert told.startswith("the MCP server t did not start within 2 s")
     assert not [pid for pid in rig.lines("starts") if is_alive(int(pid))]

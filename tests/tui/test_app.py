@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+from pathlib import Path
+
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus, PermissionMode
 from agentmesh.store.tx import Database
 from agentmesh.tui.board.table import Table
+from agentmesh.tui.link import Opened
 from tests.fixtures.mesh import Mesh
 from tests.tui.piloting import Show, play, real, shown
 
@@ -210,3 +214,25 @@ def test_older_rows_are_read_when_they_are_scrolled_to(mesh: Mesh, on_screen):
         assert "event 001" in show.text
 
     on_screen(scene)
+
+
+def test_what_the_opening_waits_for_is_said_until_the_session_is_there(mesh: Mesh, db: Database, tmp_path: Path):
+    goes = threading.Event()
+    app = real(mesh, db, tmp_path)
+    opening = app._opening
+
+    def late() -> Opened:
+        app.call_from_thread(app.main.show_trouble, "Waiting for MCP servers to start: slow")
+        assert goes.wait(30)
+        return opening()
+
+    app._opening = late
+
+    async def scene() -> None:
+        async with app.run_test() as pilot:
+            show = Show(app, pilot)
+            await show.sees("Waiting for MCP servers to start: slow")
+            goes.set()
+            await show.until(lambda: "cost $" in show.text and "Waiting for MCP" not in show.text)
+
+    play(scene())

@@ -27,6 +27,8 @@ from agentmesh.tools.process import Spawner
 
 T = TypeVar("T")
 
+_LATE: Final = 2.0
+"""Seconds of waiting for servers after which people are told for which."""
 _ENDING: Final = 10.0
 """Seconds that all servers together have to end."""
 _HINT: Final = "Do without it, and say so; the user sees with `agentmesh doctor` what is wrong."
@@ -47,9 +49,19 @@ class ServerState:
 class Hub:
     """Starts servers when they are needed, and ends them when it is closed."""
 
-    def __init__(self, configured: Callable[[Path], McpServers], settings: Mcp, environ: Mapping[str, str]) -> None:
-        """``configured`` reads a project's configuration each time, so that withdrawn trust takes effect at once."""
+    def __init__(
+        self,
+        configured: Callable[[Path], McpServers],
+        settings: Mcp,
+        environ: Mapping[str, str],
+        tell: Callable[[str], None] = lambda _words: None,
+    ) -> None:
+        """``configured`` reads a project's configuration each time, so that withdrawn trust takes effect at once.
+
+        ``tell`` is called with what takes long.
+        """
         self._configured = configured
+        self._tell = tell
         self._settings = settings
         self._environ = environ
         self._spawner = Spawner()
@@ -65,7 +77,13 @@ class Hub:
         if not servers or not has_library():
             return []
         known = [self._connection(each, workdir, workdir) for each in servers.values()]
-        listings = self._wait(_all_listed(known))
+        listed = self._submit(_all_listed(known))
+        try:
+            listings = listed.result(_LATE)
+        except concurrent.futures.TimeoutError:
+            if late := ", ".join(each.server.name for each in known if each.is_starting):
+                self._tell(f"Waiting for MCP servers to start: {one_line(late, 120)}")
+            listings = listed.result()
         found = [tool for each in listings for tool in each.definitions]
         return sorted(found, key=lambda tool: str(tool["function"]["name"]))
 
@@ -158,9 +176,6 @@ class Hub:
                 self._thread = threading.Thread(target=_run, args=(self._loop,), name="mcp", daemon=True)
                 self._thread.start()
             return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._submit(work).result()
 
 
 def has_library() -> bool:
