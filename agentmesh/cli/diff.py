@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -87,19 +86,16 @@ def _net(mesh: Mesh, ref: Ref, since: int | None, *, as_json: bool) -> None:
 
 def print_diff(files: Sequence[FileDiff]) -> None:
     """Print diffs as Git writes them; on a terminal, hidden characters are made visible."""
-    from agentmesh.domain.text import storable, visible
+    from agentmesh.cli.render.files import print_patch
+    from agentmesh.domain.text import visible
 
     for file in files:
         if file.clipped:
             say(f"The diff of {visible(file.path)} is too long: its end is missing.")
         if not file.text:
             say(f"{visible(file.path)} is {file.status}, and is not text.")
-        elif sys.stdout.isatty():
-            print("\n".join(visible(line) for line in storable(file.text).rstrip("\n").split("\n")))
         else:
-            sys.stdout.flush()
-            sys.stdout.buffer.write(file.text.encode("utf-8", "surrogateescape"))
-            sys.stdout.buffer.flush()
+            print_patch(file.text)
 
 
 def _json(change: Change) -> dict[str, Any]:

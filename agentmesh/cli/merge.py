@@ -86,13 +86,13 @@ def _question(session: Session, result: MergeResult, _again: bool) -> str:
 def _tell(result: MergeResult, session: Session, *, as_json: bool) -> int:
     """Print what a merge did; return the exit code."""
     from agentmesh.app.tree_words import about_merge, check_output
-    from agentmesh.cli.render.files import files_data, print_files
+    from agentmesh.cli.render.files import files_data, print_files, print_patch
 
     said = about_merge(result, session)
     if as_json:
         emit(_json(result, files_data(result.files)))
     elif result.diff:
-        print(result.diff)
+        print_patch(f"{result.diff}\n")
     else:
         print_files(result.files)
     if output := check_output(result):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,16 @@ def print_files(files: Sequence[FileChange]) -> None:
     """Print files with what happened to them and how many lines."""
     columns = (Column(), Column(least=20), Column(right=True), Column(right=True))
     print_block(Grid(columns, [_cells(one) for one in files]))
+
+
+def print_patch(text: str) -> None:
+    """Print a diff as Git writes it, byte by byte; on a terminal, hidden characters are made visible."""
+    if sys.stdout.isatty():
+        print("\n".join(visible(line) for line in storable(text).removesuffix("\n").split("\n")))
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+        sys.stdout.buffer.flush()
 
 
 def _cells(one: FileChange) -> list[str | Text]:
