@@ -28,7 +28,7 @@ from agentmesh.tools.process import Spawner
 T = TypeVar("T")
 
 _LATE: Final = 2.0
-"""Seconds of waiting for servers after which people are told for which."""
+"""After so many seconds people are told the servers that have not started."""
 _ENDING: Final = 10.0
 """Seconds that all servers together have to end."""
 _HINT: Final = "Do without it, and say so; the user sees with `agentmesh doctor` what is wrong."
