@@ -32,7 +32,7 @@ _FINISH: Final = (
 STEP: Final = """select agentmesh.begin_step('{agent}', row({worker}, {epoch}, :seq, 0, null)::agentmesh.caller,
   :seq, '{results}', 20000, 32768, null, null);
 select agentmesh.finish_step('{agent}', row({worker}, {epoch}, null, null, null)::agentmesh.caller,
-  '{content}', '{calls}', '{usage}');
+  '{content}', '{calls}', '{usage}'::jsonb || jsonb_build_object('nonce', gen_random_uuid()));
 \\set seq :seq + 2
 """
 """``seq`` is the row of the step before. The next two rows are the result of its call and the next answer."""

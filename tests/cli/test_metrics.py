@@ -19,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from agentmesh.cli.metrics import read_address
 from agentmesh.domain.errors import UsageError
+from agentmesh.store.sizes import POOL_SIZE
 from tests.cli.conftest import CommandLine
 from tests.fixtures.engine import until
 
@@ -93,7 +94,7 @@ def test_a_worker_counts_what_its_agents_do_and_names_none(am: CommandLine, conn
     assert seen.sum("agentmesh_listen_round_trip_seconds_count") >= 1
     assert seen.sum("agentmesh_database_up") == 1
     assert seen.sum("agentmesh_mesh_queued_agents") == 0
-    assert seen.sum("agentmesh_pool_connections_limit") == 8
+    assert seen.sum("agentmesh_pool_connections_limit") == POOL_SIZE
     assert seen.sum("agentmesh_worker_heartbeat_timestamp_seconds") > 1e9
     for word in (str(session), str(root), SECRET, str(am.folder), "root"):
         assert word not in seen.text

@@ -257,7 +257,7 @@ def test_a_server_that_fails_costs_a_sentence_and_only_its_own_tools(rig: Rig):
         "the MCP server ends ended with exit code 4 (its last words: no licence)",
         "the MCP server missing cannot be started: [Errno 2] No such file or directory: '/no/such/program'",
         "the MCP server unset needs the variable NOBODY_HAS_SET_THIS, which is not set",
-        "the MCP server no-schema answered with an invalid message (tools.14.inputSchema: Field required)",
+        "the MCP server no-schema answered with an invalid message (tools.16.inputSchema: Field required)",
         "the MCP server nobody cannot be reached: All connection attempts failed",
     ]
 

@@ -14,7 +14,7 @@ _MESSAGES = frozenset({CUSTOM, CUSTOM_CHILD, SAY, SAY_TO, URGENT})
 """Calls that a person must not lose."""
 _TEXTS = _MESSAGES | {CAPTURED, TASK}
 """Calls that send what was typed; the others do something."""
-_RUN = frozenset({CUSTOM, CUSTOM_CHILD, SHELL})
+RUNNING = frozenset({CUSTOM, CUSTOM_CHILD, SHELL})
 """Calls that may run a command, which Esc ends."""
 
 
@@ -92,7 +92,7 @@ class PendingCalls:
 
     def shell(self, agent_id: AgentId) -> RunningShell | None:
         """Return the shell command, or the custom command that may run some, in this agent's view."""
-        found = (one for one in self._asked if one.agent_id == agent_id and one.call.name in _RUN)
+        found = (one for one in self._asked if one.agent_id == agent_id and one.call.name in RUNNING)
         return next((RunningShell(_command_of(one.call), one.since) for one in found), None)
 
 

@@ -11,6 +11,7 @@ from agentmesh.domain.errors import AgentmeshError
 from agentmesh.domain.log import logger
 from agentmesh.tui.commands.calls import CUSTOM, CUSTOM_CHILD, END_SHELL, INTERRUPT_TREE, SHELL, Call, Done, Failed
 from agentmesh.tui.commands.messages import ActionDone
+from agentmesh.tui.commands.pending import RUNNING
 from agentmesh.tui.commands.shell import Shells
 from agentmesh.tui.session.schema_watch import SchemaWatch
 
@@ -85,6 +86,8 @@ class CommandRunner:
 
     def submit(self, call: Call, in_view: AgentId) -> None:
         """Carry out a call for the agent in view; returns at once. Not for commands that are ``on_screen``."""
+        if call.name in RUNNING:
+            self._shells.expect(in_view)
         if call.name in _SLOW or call[:2] == _OFFERS:
             threading.Thread(target=self._do, args=(call, in_view), name=call.name, daemon=True).start()
         else:
@@ -111,4 +114,7 @@ class CommandRunner:
         except Exception:
             LOG.exception("%s failed in session %s", call.name, self._session.id)
             outcome = Failed(f"agentmesh itself failed at {call.name}", "The log has the details.", call.typed)
+        finally:
+            if call.name in RUNNING:
+                self._shells.forget(in_view)
         self._post(ActionDone(call, in_view, outcome))

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -39,7 +40,23 @@ class Shells:
         self._lock = threading.Lock()
         self._running: dict[AgentId, subprocess.Popen[bytes]] = {}
         self._cancels: dict[AgentId, Cancel] = {}
+        self._expected: Counter[AgentId] = Counter()
+        self._unwanted: set[AgentId] = set()
+        """Where a command that is expected was ended before it began."""
         self._closed = False
+
+    def expect(self, agent: AgentId) -> None:
+        """Let ``end`` also end a command that is submitted and has not begun, until ``forget``."""
+        with self._lock:
+            self._expected[agent] += 1
+
+    def forget(self, agent: AgentId) -> None:
+        """End what ``expect`` began: the command is over, or was refused."""
+        with self._lock:
+            self._expected[agent] -= 1
+            if not self._expected[agent]:
+                del self._expected[agent]
+                self._unwanted.discard(agent)
 
     def run(self, agent: AgentId, command: str, workdir: str, environ: Mapping[str, str]) -> ShellResult:
         """Run a command to its end; raise UsageError when it cannot be started."""
@@ -51,6 +68,8 @@ class Shells:
             with self._lock:
                 if agent in self._running or self._closed:
                     raise UsageError("a command still runs here", hint="Esc ends it.")
+                if agent in self._unwanted:
+                    return ShellResult("", -signal.SIGTERM)
                 try:
                     process = subprocess.Popen(
                         [shell, "-c", command],
@@ -80,6 +99,8 @@ class Shells:
             if agent in self._cancels or self._closed:
                 raise UsageError("a command still runs here", hint="Esc ends it.")
             self._cancels[agent] = cancel
+            if agent in self._unwanted:
+                cancel.set(CancelReason.INTERRUPT)
         try:
             yield
         finally:
@@ -90,10 +111,13 @@ class Shells:
         """End the command that runs for this agent; return whether there is one."""
         with self._lock:
             process, cancel = self._running.get(agent), self._cancels.get(agent)
+            is_expected = process is None and cancel is None and agent in self._expected
+            if is_expected:
+                self._unwanted.add(agent)
         if cancel is not None:
             cancel.set(CancelReason.INTERRUPT)
         if process is None:
-            return cancel is not None
+            return is_expected or cancel is not None
         _signal(process, signal.SIGTERM)
         threading.Timer(_GRACE, _signal, (process, signal.SIGKILL)).start()
         return True
