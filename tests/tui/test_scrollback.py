@@ -183,6 +183,7 @@ def test_streamed_text_becomes_the_finished_message_without_being_drawn_anew():
         await show.rows(said(1, "hello", Kind.USER))
         for at in range(0, len(text), 9):
             await show.stream(text[at : at + 9])
+        await show.until(lambda: "wall" in show.text)  # what is known of the surroundings comes later
         before, live = show.text, show.app.main.views.query_one(ModelMessageView)
         await show.rows(said(2, text), first=False)
         assert show.text == before
