@@ -79,7 +79,7 @@ class Look:
         edits: dict[str, Entry | None] = {}
         left_out: set[str] = set()
         old: dict[str, Entry | None] = {}
-        last, now = self._looked_at(), time.time_ns()
+        begun_with, last, now = self._tree, self._looked_at(), time.time_ns()
         gone = set()
         deltas = list(self._differences().deltas)
         # A file that was renamed and then written is told from one that somebody had there only if none has gone.
@@ -106,13 +106,19 @@ class Look:
         _note_private(self._place, self._view, edits)
         self._note(tree, len(edits))
         self._large = {path for path in left_out if not path.endswith("/")}
-        self._looked_file.touch()
-        os.utime(self._looked_file, ns=(now, now))
+        self._looked_file.write_text(f"{begun_with} {last or 0} {tree} {now}\n")
         return Seen(tree, left_out | self._submodules(), apart)
 
     def _looked_at(self) -> int | None:
-        """Return when the last look at all files began, by any process, in nanoseconds."""
+        """Return when the last look at all files began, by any process, in nanoseconds.
+
+        If the tree is the one that that look began with, what it has found was never stored: its worker died. Then the
+        look before it is the last.
+        """
         try:
+            begun_with, before, found, at = self._looked_file.read_text().split()
+            return (int(before) or None) if begun_with == self._tree != found else int(at)
+        except ValueError:  # the file of an earlier release is empty: only its time counts
             return self._looked_file.stat().st_mtime_ns
         except FileNotFoundError:
             return None

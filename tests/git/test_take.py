@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from agentmesh.domain.errors import TreeError
+from agentmesh.git import looking
 from agentmesh.git.facts import FileChange
 from tests.git.repositories import Repository, Workspace, on_disk
 
@@ -283,3 +286,16 @@ def test_nothing_on_disk_changes(repository: Repository, workspace: Workspace):
     workspace.take()
     workspace.take(paths=["a.txt"])
     assert on_disk(repository.top) == before
+
+
+def test_a_look_whose_result_was_never_stored_hides_nothing_from_the_next(
+    repository: Repository, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+):
+    first = workspace.take().tree
+    repository.write("made", "by a command whose worker then died")
+    monkeypatch.setattr(looking, "time", SimpleNamespace(time_ns=lambda: time.time_ns() + 1_000_000_000))
+    lost = workspace.store.take(first, None, apart=True)
+    again = workspace.store.take(first, None, apart=True)
+    assert (lost.unmade, again.unmade, again.tree) == (None, None, lost.tree)
+    repository.write("made", "and now by somebody else")
+    assert workspace.store.take(again.tree, None, apart=True).unmade is None, "it is known"
