@@ -80,8 +80,10 @@ def main(
                 find = partial(_find, workdir=workdir, begins=not (go_on or pick or resume), resume=resume, pick=pick)
 
             def tell(words: str) -> None:
+                # Before there is a session it stays until there is one; later it answers a command.
+                show = app.main.say if app.session else app.main.show_trouble
                 with suppress(RuntimeError):  # the screen was left meanwhile
-                    app.call_from_thread(app.main.show_trouble, words)
+                    app.call_from_thread(show, words)
 
             opening = partial(_open, settings, environ, keymap, choice, tell, find)
             history = History(partial(history_path, state, workdir))

@@ -85,11 +85,6 @@ class Connection:
             return State.FAILED
         return State.STOPPED if self._is_over() else State.RUNNING
 
-    @property
-    def is_starting(self) -> bool:
-        """Whether the server has not yet answered what was first asked of it, nor failed."""
-        return not self.problem and (self._ready is None or not self._ready.done())
-
     async def tools(self) -> Listing:
         """Return its tools; start the server if necessary. Raise ServerFailed."""
         await self._session()

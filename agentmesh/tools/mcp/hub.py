@@ -77,11 +77,12 @@ class Hub:
         if not servers or not has_library():
             return []
         known = [self._connection(each, workdir, workdir) for each in servers.values()]
-        listed = self._submit(_all_listed(known))
+        awaited = {each.server.name for each in known}
+        listed = self._submit(_all_listed(known, awaited))
         try:
             listings = listed.result(_LATE)
         except concurrent.futures.TimeoutError:
-            if late := ", ".join(each.server.name for each in known if each.is_starting):
+            if late := ", ".join(sorted(awaited.copy())):
                 self._tell(f"Waiting for MCP servers to start: {one_line(late, 120)}")
             listings = listed.result()
         found = [tool for each in listings for tool in each.definitions]
@@ -202,8 +203,16 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-async def _all_listed(connections: list[Connection]) -> list[Listing]:
-    found = await asyncio.gather(*(each.tools() for each in connections), return_exceptions=True)
+async def _all_listed(connections: list[Connection], awaited: set[str]) -> list[Listing]:
+    """Return what servers list; take the name of each from ``awaited`` when it has answered or failed."""
+
+    async def listed(each: Connection) -> Listing:
+        try:
+            return await each.tools()
+        finally:
+            awaited.discard(each.server.name)
+
+    found = await asyncio.gather(*map(listed, connections), return_exceptions=True)
     return [each for each in found if isinstance(each, Listing)]
 
 
