@@ -17,8 +17,11 @@ _SUMMARIES = frozenset(
     | {"--stat", "--summary"}
 )
 _PATCH_LETTERS = "LUWcmpuv"
-_PATCH_OPTIONS = ("--binary", "--cc", "--color-words", "--dd", "--diff-merges", "--function-context", "--patch")
-_MORE_PATCH_OPTIONS = ("--remerge-diff", "--unified", "--verbose", "--word-diff")
+_PATCH_OPTIONS = (
+    *("--binary", "--cc", "--check", "--color-words", "--dd", "--diff-merges", "--function-context", "--no-quiet"),
+    *("--patch", "--patch-with-raw", "--patch-with-stat", "--remerge-diff", "--unified", "--verbose", "--word-diff"),
+)
+"""They may be cut short. No other option that may be used unasked shows content: a test asks git itself."""
 _OBJECT = re.compile(r"[^\0{}:]+:[^\0{}:]+|:[^\0{}/:][^\0{}:]*")
 """``HEAD:src/key`` or ``:key``, but not ``:/words``, a commit by its message."""
 _SUMMED_UP = frozenset({"diff", "diff-files", "diff-index", "diff-tree", "show"})
@@ -57,7 +60,7 @@ def shows_unnamed_content(words: Sequence[str], is_file: Callable[[str], bool]) 
 def _asks_for_patches(word: str) -> bool:
     if word.startswith("--"):
         name = word.partition("=")[0]
-        return len(name) > 2 and any(each.startswith(name) for each in (*_PATCH_OPTIONS, *_MORE_PATCH_OPTIONS))
+        return len(name) > 2 and any(each.startswith(name) for each in _PATCH_OPTIONS)
     return word.startswith("-") and any(letter in word for letter in _PATCH_LETTERS)
 
 
