@@ -131,8 +131,8 @@ class Provider:
 
     @property
     def address(self) -> str:
-        """The base URL without passwords and query, for messages."""
-        return _USERINFO.sub("", self.base_url).partition("?")[0].rstrip("/")
+        """The base URL without passwords and query, for messages and as a key of rows: its first 500 characters."""
+        return _USERINFO.sub("", self.base_url).partition("?")[0].rstrip("/")[:500]
 
     def redact(self, text: str, width: int = 400) -> str:
         """Return a server's text on one line, with every secret replaced by ``***``."""

@@ -16,6 +16,7 @@ from agentmesh.llm.pauses import Pauses
 from agentmesh.llm.provider import Provider
 from agentmesh.store import capabilities, pauses
 from agentmesh.store.tx import Database
+from tests.fixtures.engine import Rig
 
 PAUSE = Pause("sim", "m", 600.0, "rate-limited")
 SERVER = Provider("sim", "http://sim.example/v1")
@@ -112,3 +113,10 @@ def test_a_database_that_is_away_costs_the_others_nothing(databases, caplog):
     other.hears()
     assert other.is_paused
     assert "other workers were not told of a pause of sim/m" in caplog.text
+
+
+def test_a_server_whose_address_is_longer_than_a_key_can_be_is_asked_as_any_other(rig: Rig):
+    rig.worker(base_url=f"{rig.model.base_url}/{'a' * 9000}")
+    rig.prompt("hello")
+    rig.rest()
+    assert rig.last() == ("", "sim has no model 'm'."), "the server was asked, and knows no such path"
