@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from importlib.abc import MetaPathFinder
 from typing import Final
 
 from agentmesh.domain.log import logger
+from agentmesh.llm.finders import asked_first
 
 LOG = logger(__name__)
 
@@ -44,9 +44,5 @@ def _without(package: str) -> Iterator[None]:
             if fullname == package and threading.get_ident() == thread:
                 raise ModuleNotFoundError(f"{package} is left out", name=package)
 
-    finder = Finder()
-    sys.meta_path.insert(0, finder)
-    try:
+    with asked_first(Finder()):
         yield
-    finally:
-        sys.meta_path.remove(finder)

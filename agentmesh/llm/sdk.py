@@ -7,13 +7,14 @@ asked of it, so all names are there for every program. If the program has import
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any, Final
+
+from agentmesh.llm.finders import asked_first
 
 _TYPES: Final = "openai.types"
 
@@ -84,9 +85,5 @@ class _Finder(MetaPathFinder):
         return spec
 
 
-_finder = _Finder()
-sys.meta_path.insert(0, _finder)
-try:
+with asked_first(_Finder()):
     import openai as openai  # noqa: PLC0414  for whom imports this module
-finally:
-    sys.meta_path.remove(_finder)
