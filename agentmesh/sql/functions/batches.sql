@@ -59,7 +59,7 @@ end $$;
 comment on function agentmesh.require_items is 'Refuse a batch whose items, prompt or side cannot be.';
 
 create function agentmesh.free_room(me agentmesh.agents, session agentmesh.sessions, ended uuid) returns integer
-language sql stable set enable_bitmapscan = off set enable_seqscan = off set enable_sort = off as $$
+language sql stable set jit = off set enable_bitmapscan = off set enable_seqscan = off set enable_sort = off as $$
   select least(
     session.max_children - (select count(*) from agentmesh.agents a where a.parent_id = me.id and agentmesh.counts(a) and a.id is distinct from free_room.ended),
     session.max_agents - (select count(*) from agentmesh.agents a where a.session_id = session.id and a.status = 'running' and a.id is distinct from free_room.ended),
@@ -70,7 +70,7 @@ $$;
 comment on function agentmesh.free_room is 'How many further children an agent may have now; ended is one that does not count any more.';
 
 create function agentmesh.start_items(batch agentmesh.batches, me agentmesh.agents, session agentmesh.sessions, ended uuid default null) returns agentmesh.batches
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 -- A refusal by a budget is final for the items that are queued: it counts what all running calls may give back. So is
 -- that by max_spawns, which counts the dead. If none of the batch runs and there is no room for one, limits were lowered.
 -- No end of an item makes room any more, and the call would wait for ever.
@@ -239,7 +239,7 @@ $$;
 comment on function agentmesh.shortened is 'The beginning and the end of a text that is longer than so many characters.';
 
 create function agentmesh.start_queued_items(most integer default 20) returns integer
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 -- It waits for no lock: what another transaction holds is left for the next tick. Usually there is nothing to do here,
 -- because the end of an item starts the next one; this is for batches that had no room then.
 declare
@@ -267,7 +267,7 @@ end $$;
 comment on function agentmesh.start_queued_items is 'Start items of batches that had no room until now. Returns at how many batches it looked.';
 
 create function agentmesh.lock_session_of_items(ids uuid[]) returns void
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 -- Before any agent's row: the end of an item starts the next one, which needs the session's row. An agent that
 -- works on an item has done so since it was made, so nobody begins to after this look.
 begin

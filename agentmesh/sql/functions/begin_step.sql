@@ -1,6 +1,6 @@
 create function agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb default null,
   bytes bigint default 0, answer bigint default 32768, input_usd numeric default null, output_usd numeric default null, address text default '') returns jsonb
-language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 -- Locks the agent only if there are results or mail. Last of all it locks the row under which the session's model calls
 -- are reserved.
 declare
@@ -61,7 +61,7 @@ comment on function agentmesh.begin_step is
   'Begin a step: write the results of the step before, if some are still unwritten (in the form of close_calls), and read due mail. At the start of a turn that is all mail, in the middle of one the user''s mail and urgent mail. Returns {"rows": own rows after a seq, "refused": the budget''s refusal or null, ...}; {"interrupted": true} if there are results and the turn is interrupted.';
 
 create function agentmesh.read_mail_of_step(me agentmesh.agents) returns void
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 -- All mail at the start of a turn, none once it is interrupted. In the middle of one: the user's mail, and urgent mail.
 -- With urgent mail comes what its sender had sent before it, so that nobody's messages are read in another order.
 declare

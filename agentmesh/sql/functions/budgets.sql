@@ -1,5 +1,5 @@
 create function agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, address text, bytes bigint, answer bigint, listed_in numeric, listed_out numeric) returns jsonb
-language plpgsql set enable_bitmapscan = off set enable_seqscan = off set enable_sort = off as $$
+language plpgsql set jit = off set enable_bitmapscan = off set enable_seqscan = off set enable_sort = off as $$
 #variable_conflict use_column
 -- It locks the session's usage row, after any agent's row. A call that must wait also locks the reservations that it
 -- waits for, and weighs again. So when one of them is settled later, this call is seen to wait, and is told.

@@ -1,5 +1,5 @@
 create function agentmesh.claim(worker bigint, slots integer, waits boolean default true) returns setof agentmesh.agents
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 -- It skips locked rows and waits for nothing afterwards. It locks the worker's own row first: a worker that is declared
 -- dead at this instant must not own agents that nobody would free again.
 declare

@@ -1,6 +1,6 @@
 create function agentmesh.end_turn(me agentmesh.agents, parent agentmesh.agents, ended bigint, output text, failed boolean) returns text
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off as $$
+set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 -- Returns the status. (Lock first, then look: one combined statement would lose wake-ups.)
 declare
   task agentmesh.tasks := agentmesh.task_of(me.id);
@@ -71,7 +71,7 @@ $$;
 comment on function agentmesh.ended_as is 'How a turn ended, by the row that it ended with.';
 
 create function agentmesh.unread_at_end(me agentmesh.agents, out waking bigint[], out quiet bigint[], out by_user boolean)
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 -- News of a merge wake nobody, nor do reports of agents that a halt ended. An agent that goes on reads them with the
 -- rest; one that goes idle has them as rows.
 declare

@@ -47,7 +47,7 @@ end $$;
 comment on function agentmesh.finish_step is 'Finish a step: store the model''s answer, its tool calls, usage and cost; without calls, end the turn, or tell the model what is wrong with its answer.';
 
 create function agentmesh.finish_step_once(agent uuid, caller agentmesh.caller, after bigint, content jsonb, calls jsonb, usage jsonb) returns jsonb
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   me agentmesh.agents;
   stored bigint;

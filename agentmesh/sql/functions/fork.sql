@@ -249,7 +249,7 @@ comment on function agentmesh.step_boundary is
   'The newest place, at or before this row of the agent''s, from which a child can go on: every call before it has its result before it too.';
 
 create function agentmesh.require_room(parent agentmesh.agents, session agentmesh.sessions) returns void
-language plpgsql set enable_bitmapscan = off set enable_seqscan = off set enable_sort = off as $$
+language plpgsql set jit = off set enable_bitmapscan = off set enable_seqscan = off set enable_sort = off as $$
 declare
   living integer;
   refusal jsonb;

@@ -71,7 +71,7 @@ end $$;
 comment on function agentmesh.top_of_work is 'The nearest ancestor that works for a person; the agent itself if it works for no parent.';
 
 create function agentmesh.team_of(agent uuid, top uuid) returns setof uuid
-language sql stable set enable_seqscan = off set enable_bitmapscan = off as $$
+language sql stable set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
   with recursive above (id, parent_id) as (
     select a.id, a.parent_id from agentmesh.agents a where a.id = team_of.agent
     union all

@@ -39,7 +39,7 @@ comment on function agentmesh.call_limits is
   'Say whether an agent''s model call that has waited may still send a request. Returns {"refused": what limit_refusal returns}, or {"left": seconds until a limit of time forbids it, null if none does}.';
 
 create function agentmesh.spawns_left(session agentmesh.sessions) returns bigint
-language sql stable set enable_bitmapscan = off set enable_seqscan = off as $$
+language sql stable set jit = off set enable_bitmapscan = off set enable_seqscan = off as $$
   select case when session.max_spawns is not null then
     greatest(session.max_spawns - ((select count(*) from agentmesh.agents a where a.session_id = session.id) - 1), 0) end  -- without the root
 $$;

@@ -87,7 +87,7 @@ begin
 end $$;
 
 create function agentmesh.heed_urgent_mail(agent uuid) returns void
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
   if exists (select from agentmesh.mail m where m.recipient = agent and m.urgent and m.read_at is null and m.withdrawn_at is null) then
     perform agentmesh.refuse('AM089', 'not run: urgent mail came first', 'Read it, then call again if that is still right.');

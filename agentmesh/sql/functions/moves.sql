@@ -53,7 +53,7 @@ $$;
 comment on function agentmesh.rows_digest is 'A digest of rows by their hashes, in whatever order they come.';
 
 create function agentmesh.session_rows(session uuid, relation text) returns setof text
-language plpgsql stable set enable_seqscan = off set DateStyle = 'ISO, MDY' set IntervalStyle = 'postgres' set TimeZone = 'UTC'
+language plpgsql stable set jit = off set enable_seqscan = off set DateStyle = 'ISO, MDY' set IntervalStyle = 'postgres' set TimeZone = 'UTC'
 set extra_float_digits = '1' set bytea_output = 'hex' as $$
 -- The settings make the text of a row the same everywhere.
 -- Parents come before their children, because a child's permissions are compared with its parent's.
@@ -118,7 +118,7 @@ comment on function agentmesh.call_off_move is
 
 create function agentmesh.depart(move uuid, digests jsonb) returns timestamptz
 language plpgsql security definer
-set search_path = pg_catalog set enable_seqscan = off set DateStyle = 'ISO, MDY' set IntervalStyle = 'postgres' set TimeZone = 'UTC'
+set search_path = pg_catalog set jit = off set enable_seqscan = off set DateStyle = 'ISO, MDY' set IntervalStyle = 'postgres' set TimeZone = 'UTC'
 set extra_float_digits = '1' set bytea_output = 'hex' as $$
 -- The deciding commit. What is deleted is compared with what has arrived, so a change since the copy, by whatever way,
 -- undoes all of it. The locks are those of DELETE: they stop every verb, and inserts of rows that refer to the agents.

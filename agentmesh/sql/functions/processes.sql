@@ -1,6 +1,6 @@
 create function agentmesh.start_process(agent uuid, command text, watch text, caller agentmesh.caller) returns integer
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off as $$
+set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 -- Locks the session too: numbers count in it, and two agents cannot both take the last place.
 declare
@@ -159,7 +159,7 @@ end $$;
 comment on function agentmesh.stop_process is 'Ask the worker of a process to end it; its owner gets mail when it has ended. Returns false if it has ended already.';
 
 create function agentmesh.end_processes(ids uuid[], session uuid) returns void
-language sql set enable_seqscan = off as $$
+language sql set jit = off set enable_seqscan = off as $$
   with ended as (
     update agentmesh.processes p set state = 'killed', ended_at = clock_timestamp()
     where p.session_id = end_processes.session and p.agent_id = any (ids) and p.state = 'running' returning p.worker_id)
@@ -170,7 +170,7 @@ comment on function agentmesh.end_processes is 'End the processes of these locke
 
 create function agentmesh.lose_processes(most integer default 20) returns integer
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off as $$
+set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 -- It waits for no lock, as ring_timers: what another transaction holds is left for the next tick. It steps through the
 -- workers that have processes, one probe of the index for each, so that a tick does not read all that run anywhere.

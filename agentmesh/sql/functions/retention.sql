@@ -1,5 +1,5 @@
 create function agentmesh.may_expire(session agentmesh.sessions, before timestamptz) returns boolean
-language sql stable set enable_seqscan = off as $$
+language sql stable set jit = off set enable_seqscan = off as $$
 -- An agent's newest row and newest mail are found by their indexes. What agents do leaves a trace in one of these; what
 -- people put on the board of todos does not.
   select not session.pinned and session.created_at < may_expire.before and (session.ended_at is null or session.ended_at < may_expire.before)
@@ -50,7 +50,7 @@ comment on function agentmesh.begin_erasing is
 
 create function agentmesh.erase_some(session uuid, most integer) returns integer
 language plpgsql security definer
-set search_path = pg_catalog set enable_seqscan = off as $$
+set search_path = pg_catalog set jit = off set enable_seqscan = off as $$
 -- In this order no deletion cascades to many rows. Images are large, and an agent has rows of many small tables.
 declare
   one record;

@@ -2,7 +2,7 @@ create function agentmesh.send(sender uuid, recipient uuid, body text, key text 
   images jsonb default null, urgent boolean default false, reply_to bigint default null)
 returns bigint
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off as $$
+set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 declare
   from_agent agentmesh.agents;
@@ -62,7 +62,7 @@ comment on function agentmesh.send is
   'Put one message into the recipient''s mailbox; durable when it returns. sender null is the user. A repeated key, for the same sender and recipient, returns the same id. images are references to images of the session (keep_image), null if there are none. Urgent mail is read at the recipient''s next step, and calls that it has not started by then are not run. reply_to is a mail that this one answers: one that the sender has sent or received, or for the user any of the session. Without a recipient it goes to the sender of that mail; to its recipient, if the sender of both is the same.';
 
 create function agentmesh.addressee(sender uuid, reply_to bigint) returns uuid
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 declare
   answered agentmesh.mail;
@@ -82,7 +82,7 @@ end $$;
 comment on function agentmesh.addressee is 'Return to whom a message goes that has no recipient but answers another message.';
 
 create function agentmesh.require_answerable(sender uuid, session uuid, reply_to bigint) returns void
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 begin
   if not exists (
@@ -99,7 +99,7 @@ comment on function agentmesh.require_answerable is
   'Refuse an answer to a message that its sender has not sent or received. The user (null) may answer any message of the session.';
 
 create function agentmesh.answering(reply_to bigint) returns jsonb
-language sql stable set enable_seqscan = off as $$
+language sql stable set jit = off set enable_seqscan = off as $$
   select coalesce((select jsonb_build_object('reply_to', jsonb_build_object('message_id', m.id, 'begins', left(m.body, 80)))
     from agentmesh.mail m where m.id = answering.reply_to), '{}')
 $$;
@@ -107,7 +107,7 @@ $$;
 comment on function agentmesh.answering is 'What the recipient of an answer is told about the message that it answers: its id, and how it begins.';
 
 create function agentmesh.mail_of_key(sender uuid, recipient uuid, key text, body text, images jsonb) returns bigint
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 -- The recipient's row is locked, so nobody else delivers under the same key meanwhile.
 declare
@@ -146,7 +146,7 @@ end $$;
 comment on function agentmesh.refuse_key is 'Refuse a key under which another message was sent.';
 
 create function agentmesh.require_room_in_mailbox(recipient agentmesh.agents, sender uuid) returns void
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 -- Mail from an agent that the recipient is waiting for does not count: the wait is about to take it.
 -- An idle recipient with a full mailbox was woken too often by agents only. The user's word wakes it, and then it reads.
@@ -230,7 +230,7 @@ end $$;
 comment on function agentmesh.notify_of_mail is 'Tell a waiting agent, and screens, of mail that a locked agent has just got, if nobody has told them of such mail yet.';
 
 create function agentmesh.can_end_wait(recipient uuid, mail_id bigint, sender uuid, automatic boolean) returns boolean
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 -- The recipient is locked, so its wait neither begins nor ends meanwhile, and none of its mail is read. When its wait
 -- began there was no mail that could end it. The first such mail rings; those after it find it unread, and are silent:
 -- the look that it rings for finds them too. A report does not end a wait for a running agent; the end of its turn does.

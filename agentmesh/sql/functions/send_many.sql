@@ -2,7 +2,7 @@ create function agentmesh.send_many(sender uuid, recipients uuid[], body text, k
   audience text default null, around uuid default null, urgent boolean default false)
 returns table (agent_id uuid, name text, message_id bigint)
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off as $$
+set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 -- All rows are locked at once, by id. The agent around which the audience is, too: it makes two calls with one key take turns.
 declare
@@ -49,7 +49,7 @@ comment on function agentmesh.send_many is
   'Put one message into several mailboxes in one commit: one mail each, or none if one of them refuses it. recipients are agents of one session; one that is listed twice gets it once. Or audience is children or session: the living agents below, or in the session of, the agent around (the sender, if it is not given), without the sender. A repeated key returns the same mails, also if agents have died or joined since. sender null is the user. At most 256 agents.';
 
 create function agentmesh.recipients_of(sender uuid, recipients uuid[], audience text, center uuid) returns uuid[]
-language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql stable set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 declare
   session constant uuid := (select a.session_id from agentmesh.agents a where a.id = center);
@@ -114,7 +114,7 @@ end $$;
 comment on function agentmesh.require_one_session is 'Refuse agents that do not exist, or are not all of one session.';
 
 create function agentmesh.sent_under_key(sender uuid, meant uuid[], key text, body text, audience text, center uuid) returns bigint[]
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 -- An audience may have changed since: so all agents of the session are asked, also the dead.
 declare

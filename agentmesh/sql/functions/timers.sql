@@ -2,7 +2,7 @@ create function agentmesh.send_later(sender uuid, recipient uuid, body text, at 
   every double precision default null, caller agentmesh.caller default null, cron text default null, key text default null,
   images jsonb default null) returns bigint
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off as $$
+set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 -- Locks the session too, so that two senders cannot both take the last place, nor both use a new key.
 declare
@@ -53,7 +53,7 @@ comment on function agentmesh.send_later is
   'Send a message when it is due: at a time, or after so many seconds, and then every so many seconds if that is given. Or cron repeats it: a cron expression of five fields and a time zone, and at is its first time, because a worker computes only the further ones. Returns the timer''s id. sender null is the user; an agent may send to itself: an alarm. A repeated key, for the same sender and recipient, returns the same id; it is refused if that timer was cancelled. It says nothing about messages that are sent at once. images are references to images of the session (keep_image), null if there are none. The timer ends with its recipient and with its sender.';
 
 create function agentmesh.timer_of_key(asked agentmesh.timers) returns agentmesh.timers
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 -- The first time counts only if it was given as a time: a span begins again with each call.
 declare
@@ -80,7 +80,7 @@ comment on function agentmesh.timer_of_key is
   'Return the timer that was set earlier under this one''s key, or this one, without id, if there is none. Refuse a key that another message has, or one that was cancelled.';
 
 create function agentmesh.add_timer(asked agentmesh.timers) returns agentmesh.timers
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 -- The caller holds the session's row.
 begin
@@ -132,7 +132,7 @@ comment on function agentmesh.due_time is
 
 create function agentmesh.ring_timers(most integer default 20) returns integer
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off as $$
+set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 -- It waits for no lock: what another transaction holds is left for the next tick. Agents come first, so that a timer
 -- whose recipient is being killed is not looked at; then each timer is looked at again under its own lock.
@@ -166,7 +166,7 @@ comment on function agentmesh.ring_timers is
 
 create function agentmesh.ring_cron(timer bigint, due_at timestamptz, next_at timestamptz) returns integer
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off as $$
+set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 -- Only a worker can read a cron expression. Meanwhile another one may have rung the timer: then it is due at another
 -- time. It waits for no lock, as ring_timers.
@@ -245,7 +245,7 @@ end $$;
 comment on function agentmesh.cancel_timer is 'End a timer of a session before it rings (again); returns false if it has ended already.';
 
 create function agentmesh.end_timers(ids uuid[], session uuid) returns void
-language sql set enable_seqscan = off as $$
+language sql set jit = off set enable_seqscan = off as $$
   update agentmesh.timers t set ended_at = clock_timestamp(), ended_as = 'dead'
   where t.session_id = end_timers.session and t.ended_at is null and (t.recipient = any (ids) or t.sender = any (ids))
 $$;

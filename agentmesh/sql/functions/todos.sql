@@ -1,6 +1,6 @@
 create function agentmesh.add_todo(session uuid, agent uuid, content text, after bigint[] default '{}', caller agentmesh.caller default null) returns bigint
 language plpgsql
-set enable_seqscan = off as $$
+set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 -- Locks the session too, so that two agents cannot both take the last place.
 declare
@@ -31,7 +31,7 @@ comment on function agentmesh.add_todo is
 
 create function agentmesh.claim_todo(session uuid, agent uuid, todo bigint default null, caller agentmesh.caller default null) returns bigint
 language plpgsql
-set enable_seqscan = off as $$
+set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 -- One UPDATE decides: a second claim waits for its row, sees that it is not open any more, and changes nothing. What is
 -- done stays done, so a todo that was ready when it was looked at is ready when it is taken.
@@ -88,7 +88,7 @@ comment on function agentmesh.refuse_claim is 'Say why a todo could not be claim
 
 create function agentmesh.finish_todo(session uuid, agent uuid, todo bigint, note text default null, caller agentmesh.caller default null) returns void
 language plpgsql
-set enable_seqscan = off as $$
+set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
   before agentmesh.todos;
@@ -111,7 +111,7 @@ comment on function agentmesh.finish_todo is
 
 create function agentmesh.release_todo(session uuid, agent uuid, todo bigint, caller agentmesh.caller default null) returns void
 language plpgsql
-set enable_seqscan = off as $$
+set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
   before agentmesh.todos;
@@ -129,7 +129,7 @@ comment on function agentmesh.release_todo is 'Give a claimed todo back to the b
 
 create function agentmesh.own_todo(session uuid, agent uuid, todo bigint) returns agentmesh.todos
 language plpgsql
-set enable_seqscan = off as $$
+set jit = off set enable_seqscan = off as $$
 declare
   one agentmesh.todos;
 begin
@@ -146,7 +146,7 @@ comment on function agentmesh.own_todo is 'Lock a todo of the session, and retur
 
 create function agentmesh.read_todos(session uuid, agent uuid, caller agentmesh.caller) returns void
 language plpgsql
-set enable_seqscan = off as $$
+set jit = off set enable_seqscan = off as $$
 begin
   perform agentmesh.require_todo_caller(read_todos.session, read_todos.agent, read_todos.caller, false);
   perform agentmesh.answer_todo(read_todos.session, read_todos.agent, read_todos.caller, agentmesh.board_json(read_todos.session));
@@ -172,7 +172,7 @@ $$;
 comment on function agentmesh.todo_json is 'A todo, as agents read it.';
 
 create function agentmesh.done_json(session uuid, todo bigint) returns jsonb
-language sql stable set enable_seqscan = off as $$
+language sql stable set jit = off set enable_seqscan = off as $$
   select jsonb_build_object('done', agentmesh.todo_json(done_json.todo), 'ready', coalesce((
     select jsonb_agg(t.id order by t.id) from agentmesh.todos t
     where t.session_id = done_json.session and t.status = 'open' and done_json.todo = any (t.after) and agentmesh.is_ready(t)), '[]'))
@@ -181,7 +181,7 @@ $$;
 comment on function agentmesh.done_json is 'A todo that was done and the numbers of those that it made ready, as agents read it.';
 
 create function agentmesh.board_json(session uuid) returns jsonb
-language sql stable set enable_seqscan = off as $$
+language sql stable set jit = off set enable_seqscan = off as $$
   select jsonb_build_object('todos', coalesce((
       select jsonb_agg(agentmesh.todo_json(t.id) order by t.id) from agentmesh.todos t where t.session_id = board_json.session and t.status in ('open', 'claimed')), '[]'),
     'done', (select count(*) from agentmesh.todos t where t.session_id = board_json.session and t.status = 'done'))
@@ -233,7 +233,7 @@ $$;
 comment on function agentmesh.refuse_unknown_todo is 'Refuse a number that is no todo of the session.';
 
 create function agentmesh.free_todos(ids uuid[]) returns void
-language sql set enable_seqscan = off as $$
+language sql set jit = off set enable_seqscan = off as $$
   update agentmesh.todos t set status = 'open', owner = null, claimed_at = null where t.owner = any (ids) and t.status = 'claimed'
 $$;
 

@@ -1,5 +1,5 @@
 create function agentmesh.wait_begin(waiter uuid, targets jsonb, timeout double precision, caller agentmesh.caller default null) returns jsonb
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 declare
   ids uuid[];
@@ -59,7 +59,7 @@ comment on function agentmesh.wait_begin is
   'The first half of wait: return the result if the wait is complete at once (or timeout is 0), otherwise register it and return null. targets is [{"agent_id": as asked, "id": resolved}, {"agent_id", "error", "hint"}, ...] in the order asked, or null for anyone. Without a caller it is a person''s wait on an idle agent, or that of an external agent that nobody has joined as.';
 
 create function agentmesh.must_wait(waiter uuid, ids uuid[]) returns boolean
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
   return exists (
     select from agentmesh.agents a where a.id = any (ids) and a.status = 'running'
@@ -190,7 +190,7 @@ comment on function agentmesh.wait_leave is 'Leave a wait without its result: ma
 
 create function agentmesh.wait_look(waiter uuid, targets jsonb) returns agentmesh.seen
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off as $$
+set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   seen agentmesh.seen;
 begin
@@ -229,7 +229,7 @@ comment on function agentmesh.wait_look is 'The one look of a wait, in one state
 
 create function agentmesh.wait_look_anyone(waiter uuid) returns agentmesh.seen
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off as $$
+set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   seen agentmesh.seen;
 begin
@@ -279,7 +279,7 @@ comment on function agentmesh.wait_result is 'The entry about one agent in the r
 
 create function agentmesh.wait_may_end(header agentmesh.wait) returns boolean
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off as $$
+set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
   -- Not in one expression: that would prepare every look, even if the first one succeeds. Each look is newer than the
   -- one before it, and anything that one of them misses notifies.
@@ -348,7 +348,7 @@ comment on function agentmesh.require_no_circle is 'Refuse a wait that would clo
 
 create function agentmesh.end_wait(me agentmesh.agents, targets jsonb, final text, caller agentmesh.caller) returns jsonb
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off as $$
+set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 -- Returns the result, or null if the wait goes on. The caller has locked the waiter. A person's wait (no seq) leaves a
 -- command row, and the mail as rows of its own. The user's mail that ends it stays unread if it can start the turn that
 -- answers it.
