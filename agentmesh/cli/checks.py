@@ -63,8 +63,6 @@ def all_checks(place: PlaceOptions) -> Iterator[Finding]:
     """Yield every finding as soon as it is made."""
     import platform
 
-    from agentmesh.store import health
-
     yield Finding(
         State.OK, "program", f"agentmesh {__version__} on Python {platform.python_version()}, {platform.platform()}"
     )
@@ -85,8 +83,6 @@ def all_checks(place: PlaceOptions) -> Iterator[Finding]:
         try:
             with place.open(one, "doctor", migrate=False) as mesh:
                 tools = mesh.tool_names(workdir)
-                with health.look(mesh.database.url):
-                    pass  # fails at once, and with the reason; the pool would keep trying
                 yield from naming(one, _database_checks(mesh))
                 servers = list(mcp_checks(mesh, workdir))
         except NotAPerson:

@@ -7,6 +7,7 @@ message and HINT are the sentence and the advice. Every other error comes from t
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -19,6 +20,9 @@ from agentmesh.domain.text import one_line, printable
 
 _FOREIGN_WIDTH = 1000
 """How many characters of PostgreSQL's own words a message repeats."""
+
+_AROUND = re.compile(r"connection (?:failed|is bad): |\n\tIs the server running[^\n]*")
+"""What psycopg and libpq write around the reason of a failed connection; our advice asks the same."""
 
 _CONNECTION_STATES = ("08", "25P03", "25P04", "28", "3D000", "57P")
 """SQLSTATEs, or their beginnings, that leave no connection: refused, ended by a time limit, shut down."""
@@ -76,7 +80,7 @@ def domain_error(error: psycopg.Error, where: str = "") -> errors.AgentmeshError
     if state.startswith("AM"):
         return _REFUSALS.get(state, errors.Refused)(printable(error.diag.message_primary or ""), hint=hint)
     subject = f"The database {where}".rstrip()
-    sentence = one_line(error.diag.message_primary or str(error).removeprefix("connection failed: "), _FOREIGN_WIDTH)
+    sentence = one_line(error.diag.message_primary or _AROUND.sub("", str(error)), _FOREIGN_WIDTH)
     if state in _ADVICE:
         kind, advice = _ADVICE[state]
         return kind(f"{subject} says: {sentence}", hint=hint or advice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agentmesh.config.settings import Settings
@@ -39,6 +40,20 @@ def read_only(url: str) -> str:
     return make_conninfo(url, options=f"{options} -c default_transaction_read_only=on".strip())
 
 
+def reach(
+    url: str,
+    direct_url: str | None = None,
+    *,
+    role: str,
+    pool_size: int = POOL_SIZE,
+    revive: Callable[[], object] | None = None,
+) -> Database:
+    """Return a database with one connection; raise a DatabaseError at once, where the pool would try for 15 seconds."""
+    with translated(describe(url)):
+        first = connect(url, role=role)
+    return Database(url, direct_url, role=role, pool_size=pool_size, revive=revive, first=first)
+
+
 def open_database(
     settings: Settings, *, role: str, migrate: bool = True, pool_size: int = POOL_SIZE
 ) -> tuple[Database, EmbeddedServer | None]:
@@ -59,16 +74,14 @@ def open_database(
     if settings.is_read_only:
         url, direct_url = read_only(url), direct_url and read_only(direct_url)
     try:
-        first = None
+        revive = server.acquire if server else None
         if migrate:
             direct, folder = direct_url or url, server.home if server else None
             first = schema.connect_ensured(direct, role=role, automatic=server is not None, folder=folder)
-            if direct != url:
-                first.close()
-                with translated(describe(url)):  # at once: the pool would try again for as long as it is patient
-                    first = connect(url, role=role)
-        revive = server.acquire if server else None
-        return Database(url, direct_url, role=role, pool_size=pool_size, revive=revive, first=first), server
+            if direct == url:
+                return Database(url, direct_url, role=role, pool_size=pool_size, revive=revive, first=first), server
+            first.close()
+        return reach(url, direct_url, role=role, pool_size=pool_size, revive=revive), server
     except BaseException:
         if server:
             server.release()

@@ -79,7 +79,7 @@ def require_person(settings: Settings, what: str, environ: Mapping[str, str] = o
 def require_person_there(settings: Settings, what: str) -> None:
     """Raise NotAPerson as ``open_as_person`` does, for a command that opens no database; start no server."""
     require_person(settings, what)
-    from agentmesh.store.tx import Database
+    from agentmesh.store.opening import reach
 
     url = settings.direct_database_url or settings.database_url
     if not url:
@@ -89,7 +89,7 @@ def require_person_there(settings: Settings, what: str) -> None:
         if not server.running():
             return  # then it has no worker
         url = server.url()
-    database = Database(url, role="look", pool_size=1)
+    database = reach(url, role="look", pool_size=1)
     try:
         if _has_schema(database):
             _require_no_worker_above(database, what)

@@ -63,6 +63,22 @@ def test_a_refused_connection_is_unreachable_and_names_the_host_but_not_the_pass
     assert "secret" not in str(caught.value) + caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("url", "where"),
+    [
+        (
+            "postgresql:///mesh?host=/no/folder",
+            'on socket "/no/folder/.s.PGSQL.5432" failed: No such file or directory',
+        ),
+        ("postgresql://127.0.0.1:1/mesh", 'at "127.0.0.1", port 1 failed: Connection refused'),
+    ],
+)
+def test_a_refused_connection_is_one_sentence(url: str, where: str):
+    with pytest.raises(errors.DatabaseUnreachable) as caught, translated("mesh"):
+        psycopg.connect(url)
+    assert caught.value.message == f"The database mesh cannot be reached: connection to server {where}"
+
+
 def test_a_database_that_does_not_exist_is_unreachable(server_url):
     with pytest.raises(errors.DatabaseUnreachable, match="does not exist"), translated():
         psycopg.connect(server_url, dbname="no_such_database")

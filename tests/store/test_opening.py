@@ -8,7 +8,7 @@ import pytest
 
 from agentmesh.config.settings import load
 from agentmesh.domain.errors import DatabaseUnreachable
-from agentmesh.store.opening import open_database
+from agentmesh.store.opening import open_database, reach
 
 
 def test_a_pooler_that_is_away_is_told_though_the_way_around_it_works(database_url: str, tmp_path: Path):
@@ -16,3 +16,11 @@ def test_a_pooler_that_is_away_is_told_though_the_way_around_it_works(database_u
     settings = load({**given, "data_dir": str(tmp_path)}, {}, None)
     with pytest.raises(DatabaseUnreachable, match=r"127\.0\.0\.1:1 cannot be reached"):
         open_database(settings, role="test")
+
+
+def test_a_database_that_is_away_is_told_at_once_also_where_its_schema_does_not_matter(tmp_path: Path):
+    settings = load({"database_url": "postgresql://nobody@127.0.0.1:1/none", "data_dir": str(tmp_path)}, {}, None)
+    with pytest.raises(DatabaseUnreachable, match=r"127\.0\.0\.1:1 cannot be reached"):
+        open_database(settings, role="test", migrate=False)
+    with pytest.raises(DatabaseUnreachable, match=r"127\.0\.0\.1:1 cannot be reached"):
+        reach("postgresql://nobody@127.0.0.1:1/none", role="test")
