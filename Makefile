@@ -4,7 +4,8 @@
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
-PARALLEL := -n $(or $(JOBS),logical) --maxprocesses 8
+# One process more than processors: tests of commands, terminals and servers wait for others a seventh of their time.
+PARALLEL := -n $(or $(JOBS),$(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))) --maxprocesses 8
 PYTEST := $(BIN)/pytest $(PARALLEL)
 # What tells most in the least time: real rows, races and model servers, but few processes and no terminals.
 TURNS := answers calls database forks requests steering stopping tasks threads waits wakes
@@ -13,8 +14,8 @@ QUICK := $(addprefix tests/,api architecture llm migrations store unit) $(TURNS:
 TWICE := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # What a version of PostgreSQL can make different: the SQL, and what stands right on it.
 ON_EACH_VERSION := $(addprefix tests/,api engine migrations races store)
-# Takes minutes, and its question is the order of our own locks, which no version changes.
-ON_NEWEST_ONLY := --deselect=tests/races/test_pairs.py
+# Minutes of questions that no version changes: the order of our own locks, model servers, and the embedded server.
+ON_NEWEST_ONLY := $(addprefix --deselect=tests/,races/test_pairs.py engine/test_prefixes.py engine/test_loops.py store/test_embedded.py)
 PG15 := $(or $(AGENTMESH_PG15_BIN),/usr/lib/postgresql/15/bin)
 
 help:  ## show this
