@@ -14,8 +14,8 @@ QUICK := $(addprefix tests/,api architecture llm migrations store unit) $(TURNS:
 TWICE := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # What a version of PostgreSQL can make different: the SQL, and what stands right on it.
 ON_EACH_VERSION := $(addprefix tests/,api engine migrations races store)
-# Minutes of questions that no version changes: the order of our own locks, model servers, and the embedded server.
-ON_NEWEST_ONLY := $(addprefix --deselect=tests/,races/test_pairs.py engine/test_prefixes.py engine/test_loops.py store/test_embedded.py)
+# Minutes of questions that no version changes: the order of our own locks, prefixes at model servers, the embedded server.
+ON_NEWEST_ONLY := $(addprefix --deselect=tests/,races/test_pairs.py engine/test_prefixes.py store/test_embedded.py)
 PG15 := $(or $(AGENTMESH_PG15_BIN),/usr/lib/postgresql/15/bin)
 
 help:  ## show this

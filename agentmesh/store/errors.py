@@ -24,6 +24,9 @@ _FOREIGN_WIDTH = 1000
 _AROUND = re.compile(r"connection (?:failed|is bad): |\n\tIs the server running[^\n]*")
 """What psycopg and libpq write around the reason of a failed connection; our advice asks the same."""
 
+_EACH_HOST = re.compile(r"^- host: .*?, hostaddr: (?:None|'.*?'): ", re.MULTILINE)
+"""What stands before each reason of psycopg's list, if several hosts failed."""
+
 _CONNECTION_STATES = ("08", "25P03", "25P04", "28", "3D000", "57P")
 """SQLSTATEs, or their beginnings, that leave no connection: refused, ended by a time limit, shut down."""
 
@@ -80,7 +83,7 @@ def domain_error(error: psycopg.Error, where: str = "") -> errors.AgentmeshError
     if state.startswith("AM"):
         return _REFUSALS.get(state, errors.Refused)(printable(error.diag.message_primary or ""), hint=hint)
     subject = f"The database {where}".rstrip()
-    sentence = one_line(error.diag.message_primary or _AROUND.sub("", str(error)), _FOREIGN_WIDTH)
+    sentence = one_line(error.diag.message_primary or _reasons(error), _FOREIGN_WIDTH)
     if state in _ADVICE:
         kind, advice = _ADVICE[state]
         return kind(f"{subject} says: {sentence}", hint=hint or advice)
@@ -89,6 +92,12 @@ def domain_error(error: psycopg.Error, where: str = "") -> errors.AgentmeshError
     if is_connection_failure(error):
         return errors.DatabaseUnreachable(f"{subject} cannot be reached: {sentence}", hint=hint or _UNREACHABLE_HINT)
     return errors.DatabaseError(f"{subject} says: {sentence}", hint=hint)
+
+
+def _reasons(error: psycopg.Error) -> str:
+    """Return why a connection failed; with several hosts the reason of each."""
+    first, *each = _EACH_HOST.split(_AROUND.sub("", str(error)))
+    return "; ".join(reason.strip() for reason in each or [first])
 
 
 def _login_hint(error: psycopg.Error) -> str:

@@ -63,6 +63,9 @@ def test_a_refused_connection_is_unreachable_and_names_the_host_but_not_the_pass
     assert "secret" not in str(caught.value) + caught.value.hint
 
 
+REFUSED = "failed: Connection refused"
+
+
 @pytest.mark.parametrize(
     ("url", "where"),
     [
@@ -70,7 +73,11 @@ def test_a_refused_connection_is_unreachable_and_names_the_host_but_not_the_pass
             "postgresql:///mesh?host=/no/folder",
             'on socket "/no/folder/.s.PGSQL.5432" failed: No such file or directory',
         ),
-        ("postgresql://127.0.0.1:1/mesh", 'at "127.0.0.1", port 1 failed: Connection refused'),
+        ("postgresql://127.0.0.1:1/mesh", f'at "127.0.0.1", port 1 {REFUSED}'),
+        (
+            "postgresql://127.0.0.1:1,127.0.0.1:2/mesh",
+            f'at "127.0.0.1", port 1 {REFUSED}; connection to server at "127.0.0.1", port 2 {REFUSED}',
+        ),
     ],
 )
 def test_a_refused_connection_is_one_sentence(url: str, where: str):
