@@ -9,13 +9,14 @@ PARALLEL := -n $(or $(JOBS),$(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))) --m
 PYTEST := $(BIN)/pytest $(PARALLEL)
 # What tells most in the least time: real rows, races and model servers, but few processes and no terminals.
 TURNS := answers calls database forks requests steering stopping tasks threads waits wakes
-QUICK := $(addprefix tests/,api architecture llm migrations store unit) $(TURNS:%=tests/engine/test_%.py)
+TURN_FILES := $(TURNS:%=tests/engine/test_%.py)
+QUICK := $(addprefix tests/,api architecture llm migrations store unit) $(TURN_FILES)
 # These wait for rows and servers half of the time, so each processor takes two at once.
 TWICE := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # What a version of PostgreSQL can make different: the SQL, and what stands right on it.
-ON_EACH_VERSION := $(addprefix tests/,api engine migrations races store)
-# Minutes of questions that no version changes: the order of our own locks, prefixes at model servers, the embedded server.
-ON_NEWEST_ONLY := $(addprefix --deselect=tests/,races/test_pairs.py engine/test_prefixes.py store/test_embedded.py)
+ON_EACH_VERSION := $(addprefix tests/,api migrations races store) $(TURN_FILES)
+# Minutes of questions that no version changes: the order of our own locks, the embedded server.
+ON_NEWEST_ONLY := $(addprefix --deselect=tests/,races/test_pairs.py store/test_embedded.py)
 PG15 := $(or $(AGENTMESH_PG15_BIN),/usr/lib/postgresql/15/bin)
 
 help:  ## show this

@@ -17,6 +17,7 @@ settings.load_profile("any machine")
 
 pytest_plugins = [
     "tests.fixtures.blocking",
+    "tests.fixtures.commands",
     "tests.fixtures.database",
     "tests.fixtures.engine",
     "tests.fixtures.mesh",

@@ -105,6 +105,19 @@ def test_what_is_configured_is_read_without_a_library():
     assert not (ONLY_WORKERS | {"click", "psycopg", "pydantic"}) & set(lines)
 
 
+def test_each_module_of_a_command_can_be_the_first_that_is_imported():
+    failed = run(
+        "import os, pkgutil, openai, psycopg, pydantic, rich.markdown, agentmesh.cli\n"
+        "for module in pkgutil.walk_packages(agentmesh.cli.__path__, 'agentmesh.cli.'):\n"
+        "    if (child := os.fork()) == 0:\n"
+        "        __import__(module.name)\n"
+        "        os._exit(0)\n"
+        "    if os.waitpid(child, 0)[1]:\n"
+        "        print(module.name, flush=True)"
+    ).splitlines()
+    assert not failed
+
+
 def screen(*names: str) -> set[str]:
     """Return modules of the screen by their names inside it."""
     return {f"agentmesh.tui.{name}" for name in names}

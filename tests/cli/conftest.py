@@ -17,8 +17,9 @@ import pytest
 from agentmesh.app import HostAndUser
 from agentmesh.domain.ids import AgentId
 from agentmesh.store import agents, sessions
+from tests.fixtures.commands import ROOT, interpreter
 
-ROOT = Path(__file__).parents[2]
+_SECONDS = 50
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,15 @@ class CommandLine:
 
     def __call__(self, *args: str, stdin: str | bytes | None = "", **environ: str) -> Outcome:
         """``stdin`` comes through a pipe; None is no input at all, as from /dev/null."""
-        with self._start(args, subprocess.DEVNULL if stdin is None else subprocess.PIPE, environ) as process:
-            out, err = process.communicate(stdin.encode() if isinstance(stdin, str) else stdin, timeout=50)
-        return Outcome(process.returncode, out.decode(), err.decode())
+        given = stdin.encode() if isinstance(stdin, str) else stdin
+        self.folder.mkdir(exist_ok=True)
+        if request := interpreter().request(args, self.folder, {**self.environ, **environ}):
+            code, out, err = interpreter().run(request, given, _SECONDS)
+        else:
+            with self._start(args, subprocess.DEVNULL if given is None else subprocess.PIPE, environ) as process:
+                out, err = process.communicate(given, timeout=_SECONDS)
+            code = process.returncode
+        return Outcome(code, out.decode(), err.decode())
 
     @contextmanager
     def start(self, *args: str, **environ: str) -> Iterator[subprocess.Popen[bytes]]:

@@ -16,7 +16,7 @@ from agentmesh.llm.simulator.request import ChatRequestView
 from agentmesh.llm.simulator.server import Simulator
 from agentmesh.store import requests
 from agentmesh.tools.environment import AGENT_VARIABLE
-from tests.cli.conftest import ROOT
+from tests.fixtures.commands import ROOT
 
 RULES = [{"effect": "allow", "tool": "bash", "pattern": "git push *"}]
 

@@ -16,7 +16,8 @@ import pytest
 
 from agentmesh.cli.commands import cli
 from agentmesh.tools.environment import AGENT_VARIABLE
-from tests.cli.conftest import ROOT, CommandLine
+from tests.cli.conftest import CommandLine
+from tests.fixtures.commands import ROOT
 from tests.fixtures.engine import until
 
 pytestmark = pytest.mark.timeout(300)  # each runs some forty commands, one after the other

@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from agentmesh.app import helper
-from tests.cli.conftest import ROOT, CommandLine
+from tests.cli.conftest import CommandLine
+from tests.fixtures.commands import ROOT
 from tests.fixtures.engine import until
 from tests.fixtures.terminal import Terminal
 

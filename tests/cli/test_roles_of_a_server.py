@@ -15,8 +15,9 @@ import psycopg
 import pytest
 
 from agentmesh.store.embedded import EmbeddedServer
-from tests.cli.conftest import ROOT, CommandLine
+from tests.cli.conftest import CommandLine
 from tests.fixtures import server
+from tests.fixtures.commands import ROOT
 from tests.fixtures.engine import until
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import ROOT
+from tests.fixtures.commands import ROOT
 
 DEMO = ("--model", "demo")
 
