@@ -179,7 +179,7 @@ class Asking:
         if (readable := self._readable(call)) is None:
             return None
         tool, given = readable
-        start = self._gate.starts(tool.name, given, self._context.project)
+        start = self._gate.starts(tool.name, given, self._context)
         return start if start and self._judge(tool, call).decision is not Decision.DENY else None
 
     def _readable(self, call: OpenCall) -> tuple[Tool, dict[str, Any]] | None:

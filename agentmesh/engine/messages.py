@@ -161,30 +161,27 @@ def _introduction(content: Mapping[str, Any], body: str) -> str:
     if not who:
         return body
     head = f"{_identity(who)} "
-    if not who.get("alone"):
-        head += "The conversation above is your parent's, for you to know; its tasks are not yours. "
     is_by_parent = content.get("sender") == who["parent_id"]
-    if is_by_parent and not who.get("alone"):
-        head += (
-            "What your parent did then is not shown: it made you, and a child for each other part of the work. That is "
-            "done: do not make those children again. "
-        )
+    if not who.get("alone"):
+        head += "The conversation above is your parent's, for you to know"
+        # In few words: small models went on with what they saw their parent do, the more the longer this was.
+        head += ". All its children are made: fork none of them. " if is_by_parent else "; its tasks are not yours. "
     head += _place(who)
     if content.get("about") == About.PROCESS:
         task = "You have no task of your own yet; the message below came for you."
     elif who.get("form") and content.get("sender") in (None, who["parent_id"]):
+        giver = "Your parent" if "sender" in content else "The user"
         task = (
-            f"{'Your parent' if 'sender' in content else 'The user'} gives you the task below. Do it, then end with a "
-            "call of report: its arguments are the result, and your parent gets them."
+            f"{giver} gives you this task. Do only this, with your tools, then end with a call of report: its "
+            "arguments are the result, and your parent gets them."
         )
         body = content["text"] if "sender" in content else body
     elif "sender" not in content:
         task = "The user gives you the task below: answer the user, and report to your parent only if asked to."
     elif is_by_parent:
         task = (
-            "Your parent gives you the task below, which is all that you do. Do it, then end your turn with its "
-            "result: your parent gets your last answer. Only if you send messages before that, it does not: then "
-            'report with send(to: "parent", message: ...).'
+            "Your parent gets your last answer; only if you send messages before that, report with "
+            'send(to: "parent", message: ...). Do only this, with your tools, and end with its result:'
         )
         body = content["text"]
     else:

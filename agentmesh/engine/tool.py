@@ -5,7 +5,7 @@ Tools live in ``agentmesh.tools``. The verbs and the working set all have this f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -64,6 +64,8 @@ class ToolContext:
     """The agent's own tree; None if it shares the session's directory."""
     output_limit: int = 64 * 1024
     """Bytes of output that the model may see."""
+    told: Sequence[Mapping[str, Any]] = ()
+    """The tools as the agent's model is told about them."""
     outside: bool = False
     """Whether this call may leave the working directory: ``Verdict.outside`` of the permission rules."""
     approved: bool = False
@@ -149,7 +151,7 @@ class Gate(Protocol):
         ``project`` is the session's directory if the agent works in a tree of its own: rules name that one.
         """
 
-    def starts(self, tool: str, arguments: Mapping[str, Any], project: Path) -> Start | None:
+    def starts(self, tool: str, arguments: Mapping[str, Any], context: ToolContext) -> Start | None:
         """Return the agents that a call would start; None if it starts none."""
 
     def misplaced(self, tool: str, arguments: Mapping[str, Any], own: OwnTree) -> ToolError | None:

@@ -396,13 +396,17 @@ class Runner:
 
     def _tools(self) -> dict[str, Tool]:
         """Return the agent's tools: those that its model is told about."""
-        told = self._conversation or self._engine.settings.get(self._agent.settings_id)
         known: dict[str, Tool] = {}
-        for definition in told.tools:
+        for definition in self._told():
             name = definition["function"]["name"]
             if tool := self._engine.tools.get(name) or self._engine.foreign(definition):
                 known[name] = tool
         return self._engine.observer.tools(self._agent, known)
+
+    def _told(self) -> Sequence[dict[str, Any]]:
+        """Return the tools as the agent's model is told about them."""
+        told = self._conversation or self._engine.settings.get(self._agent.settings_id)
+        return told.tools
 
     def _stop_turn(self, partial: Reply | None = None, usage: Mapping[str, Any] | None = None) -> Going:
         """End the turn that a person interrupted, keeping what was streamed; go on if it was for an earlier one."""
@@ -457,6 +461,7 @@ class Runner:
             own=root.own,
             cancel=self._cancel,
             output_limit=self._engine.output_limit(self._project),
+            told=self._told(),
             progress=bind(feed.activity, agent.id),
             aside=self._aside,
             sees=bind(self._engine.images.sees, agent.model),

@@ -177,6 +177,8 @@ def _chosen(
         return AmbiguousAgent(f"{who!r} fits more than one agent", hint=f"Give more of the id: {names}.")
     if asker is not None and who.lower() == "parent":
         return UnknownAgent("the root has no parent", hint="End your turn with an answer: the user reads it.")
+    if asker is not None and who.lower() == "user":
+        return UnknownAgent("the user is no agent", hint="End your turn with what the user should read.")
     if "/" in who:
         lost = tree_paths.missing(conn, session, who.lower())
         hint = _renamed(conn, session, lost.part) or lost.hint or _close(conn, session, lost.part)

@@ -5,7 +5,7 @@ Forks and sub-agents get their tools from their parent, so all agents of a sessi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agentmesh.engine.tool import Tool
@@ -45,3 +45,13 @@ def definitions(tools: Mapping[str, Tool], *, own_trees: bool) -> list[dict[str,
         for tool in tools.values()
         if tool.name not in left_out and not isinstance(tool, Report)
     ]
+
+
+def context_of_forks(told: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return which part of the conversation a fork sees if its call does not say: None is the usual one.
+
+    A small model that sees its parent fork, forks too: decision 0075. The words in the parent's own set count, so that
+    a session keeps what it began with.
+    """
+    words = [tool["function"]["description"] for tool in told if tool["function"]["name"] == "fork"]
+    return "none" if words == [compact_description("fork")] else None

@@ -11,6 +11,7 @@ from agentmesh.domain.shape import Shape
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.store import agents
 from agentmesh.store.tx import Database
+from agentmesh.tools import compact
 from agentmesh.tools import report as reports
 from agentmesh.tools.report_check import require_check
 from agentmesh.tools.tool_schema import RARE
@@ -71,7 +72,7 @@ class Fork:
         shape = Shape(
             args.model,
             args.tools or None,  # an empty list is what models write for an argument that they do not use
-            args.context,
+            args.context or compact.context_of_forks(context.told),
             reports.form(args.form) if args.form is not None else None,
             require_check(args.check),
             check_approved=context.approved,

@@ -17,15 +17,15 @@ from agentmesh.domain.shell import ShellPart, ShellReading
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line, visible
 from agentmesh.domain.withheld import forbidden, withheld
-from agentmesh.engine.tool import Rights, ToolError
+from agentmesh.engine.tool import Rights, ToolContext, ToolError
 from agentmesh.tools.files import elsewhere, locate
 from agentmesh.tools.shell.judge import read_shell
 from agentmesh.tools.wall.view import TooManyWithheld, withheld_paths
 from agentmesh.tools.wall.walls import Walls
 from agentmesh.workspace.roots import OwnTree
 
-Starts = Callable[[str, Mapping[str, Any], Path], Start | None]
-"""``(tool, arguments, the session's directory) -> the agents that the call would start, None if it starts none``."""
+Starts = Callable[[str, Mapping[str, Any], ToolContext], Start | None]
+"""``(tool, arguments, context) -> the agents that the call would start, None if it starts none``."""
 
 
 class ToolGate:

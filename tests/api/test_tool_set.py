@@ -49,6 +49,24 @@ def test_a_small_window_or_the_configuration_makes_the_set_compact(
     assert {"fork", "send", "wait", "kill", "bash", "read", "write", "edit", "grep", "glob"} <= names
 
 
+@pytest.mark.parametrize(("set_", "sees"), [("compact", False), ("full", True)])
+def test_a_fork_of_the_compact_set_begins_without_the_conversation(
+    rig: Rig, open_mesh: Open, tmp_path: Path, set_: str, sees: bool
+):
+    configure(tmp_path, f'[tools]\nset = "{set_}"\n')
+    rig.script("root", do(call("fork", name="kid", prompt="Count apples.")), say("done"))
+    rig.script("kid", say("seven"))
+    mesh = open_mesh()
+    with mesh.worker():
+        mesh.start_session().run("Fork, I say.")
+    (request,) = rig.requests("kid")
+    said = json.dumps(request.body["messages"])
+    assert "Count apples." in said
+    assert ("Fork, I say." in said) is sees
+    (root, *_more) = rig.requests("root")
+    assert request.body["tools"] == root.body["tools"], "the prefix that the provider has cached"
+
+
 def test_forks_have_the_set_of_their_root_and_what_it_lacks_is_refused(rig: Rig, open_mesh: Open, tmp_path: Path):
     configure(tmp_path, '[tools]\nset = "compact"\n')
     rig.script(

@@ -52,7 +52,7 @@ def test_three_forks_of_one_step_inherit_the_same_bytes(rig: Rig):
         for part in (
             f'the agent "{name}"',
             'a child of "root"',
-            "do not make those children again",
+            "fork none of them",
             'send(to: "parent"',
             f"Task of {name}.",
         ):
@@ -69,7 +69,7 @@ def test_a_child_that_the_user_forks_answers_the_user(rig: Rig):
     (request,) = rig.requests("helper")
     intro = request.body["messages"][-1]["content"]
     assert 'You are the agent "helper"' in intro
-    assert "do not make those children again" not in intro
+    assert "fork none of them" not in intro
     assert "The user gives you the task below" in intro
     assert intro.endswith("\n\nDo this.")
 

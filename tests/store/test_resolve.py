@@ -112,6 +112,9 @@ def test_an_agent_that_asks_calls_its_parent_parent(mesh: Mesh):
     with pytest.raises(UnknownAgent, match="the root has no parent") as caught:
         mesh.run(agents.resolve, mesh.session, "parent", mesh.root)
     assert caught.value.hint == "End your turn with an answer: the user reads it."
+    with pytest.raises(UnknownAgent, match="the user is no agent") as caught:
+        mesh.run(agents.resolve, mesh.session, "user", mesh.root)
+    assert caught.value.hint.startswith("End your turn")
     with pytest.raises(UnknownAgent, match="no agent 'parent'"):  # a person has none
         mesh.run(agents.resolve, mesh.session, "parent")
 

@@ -256,6 +256,15 @@ def test_the_compact_system_prompt_keeps_what_a_root_must_know():
     assert "parent" not in told, "a small model took a root for a child"
 
 
+def test_a_fork_of_the_compact_set_sees_what_its_parent_was_told(db):
+    tools = toolset.builtin(db)
+    assert compact.context_of_forks(compact.definitions(tools, own_trees=False)) == "none"
+    assert "sees only its prompt" in (words.compact_description("fork") or "")
+    older = [{"type": "function", "function": {"name": "fork", "description": "It sees this conversation up to now."}}]
+    for told in (toolset.definitions(tools), older, []):
+        assert compact.context_of_forks(told) is None
+
+
 def test_the_definitions_are_the_same_however_often_they_are_made() -> None:
     tools = toolset.builtin(None)  # type: ignore[arg-type]
     first = toolset.definitions(tools)
