@@ -181,9 +181,9 @@ def _chosen(
         return UnknownAgent("the user is no agent", hint="End your turn with what the user should read.")
     if "/" in who:
         lost = tree_paths.missing(conn, session, who.lower())
-        hint = _renamed(conn, session, lost.part) or lost.hint or _close(conn, session, lost.part)
+        hint = _renamed(conn, session, lost.part) or lost.hint or _close(conn, session, lost.part, asker)
         return UnknownAgent(lost.sentence, hint=hint)
-    hint = _renamed(conn, session, who.lower()) or _close(conn, session, who.lower())
+    hint = _renamed(conn, session, who.lower()) or _close(conn, session, who.lower(), asker)
     return UnknownAgent(f"there is no agent {one_line(who, 60)!r} in this session", hint=hint)
 
 
@@ -194,10 +194,12 @@ def _renamed(conn: Connection, session: SessionId, who: str) -> str:
     return f"{one_line(who, 60)} was renamed: it is {ref.name} ({short(ref.id)}) now." if ref else ""
 
 
-def _close(conn: Connection, session: SessionId, who: str) -> str:
+def _close(conn: Connection, session: SessionId, who: str, asker: AgentId | None) -> str:
     """Return advice that lists the agents with the closest names or ids."""
     with conn.cursor(row_factory=class_row(Ref)) as cursor:
         known = cursor.execute(statement("agents.labels"), {"session": session}).fetchall()
+    if [ref.id for ref in known] == [asker]:
+        return "You are the only agent here. End your turn with the result, in words."
     names = difflib.get_close_matches(who, [ref.name for ref in known], n=5, cutoff=0.5)
     chosen = [ref for name in names for ref in known if ref.name == name] or known[:5]
     labels = ", ".join(f"{ref.name} ({short(ref.id)})" for ref in chosen)

@@ -103,6 +103,15 @@ def test_an_agent_of_another_session_is_unknown_but_can_be_found_anywhere(mesh: 
     assert mesh.run(agents.anywhere, "stranger") == []
 
 
+def test_an_agent_that_is_alone_is_told_so(mesh: Mesh):
+    with pytest.raises(UnknownAgent, match="no agent 'agent1'") as caught:
+        mesh.run(agents.resolve, mesh.session, "agent1", mesh.root)
+    assert caught.value.hint == "You are the only agent here. End your turn with the result, in words."
+    with pytest.raises(UnknownAgent) as caught:  # a person is not
+        mesh.run(agents.resolve, mesh.session, "agent1")
+    assert caught.value.hint.startswith("Agents here: root")
+
+
 def test_an_agent_that_asks_calls_its_parent_parent(mesh: Mesh):
     child = mesh.fork(mesh.root, "child")
     grandchild = mesh.fork(child, "grandchild")
