@@ -8,7 +8,7 @@ from unittest.mock import ANY
 import pytest
 
 from agentmesh.domain.errors import NoModel
-from agentmesh.llm.simulator.request import said
+from agentmesh.llm.simulator.request import ChatRequestView, said
 from agentmesh.store import agents
 from agentmesh.tools.fork import Fork
 from agentmesh.tools.task import Task
@@ -47,6 +47,9 @@ def test_three_forks_of_one_step_inherit_the_same_bytes(rig: Rig):
         own = request.body["messages"][len(parent[1].body["messages"]) :]
         assert [message["role"] for message in own] == ["user"]
         intro = own[0]["content"]
+        fork = ChatRequestView(request.body).fork
+        assert fork is not None
+        assert (fork.prompt, fork.by_parent) == (f"Task of {name}.", True)
         assert str(rig.agent(name)) not in intro
         assert str(rig.root) not in intro
         for part in (
@@ -72,6 +75,9 @@ def test_a_child_that_the_user_forks_answers_the_user(rig: Rig):
     assert "fork none of them" not in intro
     assert "The user gives you the task below" in intro
     assert intro.endswith("\n\nDo this.")
+    fork = ChatRequestView(request.body).fork
+    assert fork is not None
+    assert (fork.prompt, fork.by_parent) == ("Do this.", False)
 
 
 def test_a_child_whose_first_mail_is_anothers_is_told_so(rig: Rig):

@@ -92,8 +92,9 @@ class Mesh:
         child = Agent(name, list(history), parent=agent)
         intro = (
             f'You are the agent "{name}", a child of "{agent.name}". '
-            "The conversation above is your parent's, for you to know; its tasks are not yours. Your parent gives you "
-            "the task below. Do it, then end your turn with its result: your parent gets your last answer.\n\n"
+            "The conversation above is your parent's, for you to know. All its children are made: fork none of them. "
+            "Your parent gets your last answer; only if you send messages before that, report with "
+            'send(to: "parent", message: ...). Do only this, with your tools, and end with its result:\n\n'
         )
         child.inbox.append({"role": "user", "content": intro + arguments["prompt"]})
         self.agents.append(child)

@@ -24,6 +24,7 @@ _FORK = re.compile(
     + _NAME.format("parent"),
     re.DOTALL,
 )
+_BY_PARENT = ("Your parent gets your last answer", "Your parent gives you")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +133,8 @@ class ChatRequestView:
             text = said(self.messages[index])
             if found := _FORK.search(text):
                 intro, _, prompt = text[found.end() :].partition("\n\n")
-                return Fork(
-                    index, found["name"], found["parent"], prompt, by_parent="your parent gives you" in intro.lower()
-                )
+                by_parent = any(words in intro for words in _BY_PARENT)
+                return Fork(index, found["name"], found["parent"], prompt, by_parent=by_parent)
         return None
 
     @property
