@@ -102,7 +102,7 @@ def test_a_wait_comes_after_all_calls_before_it(rig: Rig):
         (ScriptedCall("wait", {"timeout": "soon"}), "timeout:", "wait takes: timeout"),
         (ScriptedCall("wait", {"timeout": -1}), "not between 0 and 86400", "Give seconds"),
         (ScriptedCall("wait", {"timeout": 1, "from_agents": []}), "from_agents is empty", "List agents"),
-        (ScriptedCall("send", {"to": "nobody", "message": "x"}), "there is no agent 'nobody'", "root"),
+        (ScriptedCall("send", {"to": "nobody", "message": "x"}), "there is no agent 'nobody'", "only agent"),
         (ScriptedCall("send", {"to": "parent", "message": "x"}), "the root has no parent", "answer"),
         (ScriptedCall("send", {"to": "root", "message": "x"}), "cannot send to itself", ""),
         (ScriptedCall("kill", {"agent_id": "root"}), "the root cannot be killed", ""),
