@@ -18,6 +18,8 @@ BELOW: Final = 16_384
 LEFT_OUT: Final = frozenset(
     {"interrupt", "list_agents", "merge", "peek", "process", "skill", "task", "todo", "todo_write", "web_fetch"}
 )
+_ALONE: Final = "sees only its prompt"
+"""What the description of fork says where that is so. Sessions store their descriptions: no release may reword it."""
 _ARGUMENTS: Final[Mapping[str, Mapping[str, str]]] = {
     "ask_user": {"question": ""},
     "bash": {"command": "", "timeout": ""},
@@ -50,8 +52,8 @@ def definitions(tools: Mapping[str, Tool], *, own_trees: bool) -> list[dict[str,
 def context_of_forks(told: Sequence[Mapping[str, Any]]) -> str | None:
     """Return which part of the conversation a fork sees if its call does not say: None is the usual one.
 
-    A small model that sees its parent fork, forks too: decision 0075. The words in the parent's own set count, so that
-    a session keeps what it began with.
+    A small model that sees its parent fork, forks too: decision 0075. What the parent's own tools say holds, so a
+    session that began with other words keeps them.
     """
     words = [tool["function"]["description"] for tool in told if tool["function"]["name"] == "fork"]
-    return "none" if words == [compact_description("fork")] else None
+    return "none" if any(_ALONE in each for each in words) else None

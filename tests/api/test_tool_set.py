@@ -49,12 +49,15 @@ def test_a_small_window_or_the_configuration_makes_the_set_compact(
     assert {"fork", "send", "wait", "kill", "bash", "read", "write", "edit", "grep", "glob"} <= names
 
 
-@pytest.mark.parametrize(("set_", "sees"), [("compact", False), ("full", True)])
+@pytest.mark.parametrize(
+    ("set_", "given", "sees"),
+    [("compact", {}, False), ("compact", {"context": "all"}, True), ("full", {}, True)],
+)
 def test_a_fork_of_the_compact_set_begins_without_the_conversation(
-    rig: Rig, open_mesh: Open, tmp_path: Path, set_: str, sees: bool
+    rig: Rig, open_mesh: Open, tmp_path: Path, set_: str, given: dict[str, str], sees: bool
 ):
     configure(tmp_path, f'[tools]\nset = "{set_}"\n')
-    rig.script("root", do(call("fork", name="kid", prompt="Count apples.")), say("done"))
+    rig.script("root", do(call("fork", name="kid", prompt="Count apples.", **given)), say("done"))
     rig.script("kid", say("seven"))
     mesh = open_mesh()
     with mesh.worker():

@@ -106,7 +106,7 @@ def test_an_agent_of_another_session_is_unknown_but_can_be_found_anywhere(mesh: 
 def test_an_agent_that_is_alone_is_told_so(mesh: Mesh):
     with pytest.raises(UnknownAgent, match="no agent 'agent1'") as caught:
         mesh.run(agents.resolve, mesh.session, "agent1", mesh.root)
-    assert caught.value.hint == "You are the only agent here. End your turn with the result, in words."
+    assert caught.value.hint == "You are the only agent here. Do the work yourself, and end your turn with the result."
     with pytest.raises(UnknownAgent) as caught:  # a person is not
         mesh.run(agents.resolve, mesh.session, "agent1")
     assert caught.value.hint.startswith("Agents here: root")

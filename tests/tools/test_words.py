@@ -261,6 +261,10 @@ def test_a_fork_of_the_compact_set_sees_what_its_parent_was_told(db):
     assert compact.context_of_forks(compact.definitions(tools, own_trees=False)) == "none"
     assert "sees only its prompt" in (words.compact_description("fork") or "")
     older = [{"type": "function", "function": {"name": "fork", "description": "It sees this conversation up to now."}}]
+    newer = [
+        {"type": "function", "function": {"name": "fork", "description": "Start a child. It sees only its prompt."}}
+    ]
+    assert compact.context_of_forks(newer) == "none"
     for told in (toolset.definitions(tools), older, []):
         assert compact.context_of_forks(told) is None
 
