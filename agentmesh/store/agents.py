@@ -198,9 +198,9 @@ def _close(conn: Connection, session: SessionId, who: str, asker: AgentId | None
     """Return advice that lists the agents with the closest names or ids, or says that there is none but the asker."""
     with conn.cursor(row_factory=class_row(Ref)) as cursor:
         known = cursor.execute(statement("agents.labels"), {"session": session}).fetchall()
-    if [ref.id for ref in known] == [asker]:
-        return "You are the only agent here. Do the work yourself, and end your turn with the result."
     names = difflib.get_close_matches(who, [ref.name for ref in known], n=5, cutoff=0.5)
+    if not names and [ref.id for ref in known] == [asker]:
+        return "You are the only agent here. Do the work yourself, and end your turn with the result."
     chosen = [ref for name in names for ref in known if ref.name == name] or known[:5]
     labels = ", ".join(f"{ref.name} ({short(ref.id)})" for ref in chosen)
     found = "Close matches" if names else "Agents here"

@@ -107,7 +107,10 @@ def test_an_agent_that_is_alone_is_told_so(mesh: Mesh):
     with pytest.raises(UnknownAgent, match="no agent 'agent1'") as caught:
         mesh.run(agents.resolve, mesh.session, "agent1", mesh.root)
     assert caught.value.hint == "You are the only agent here. Do the work yourself, and end your turn with the result."
-    with pytest.raises(UnknownAgent) as caught:  # a person is not
+    with pytest.raises(UnknownAgent) as caught:  # a slip in a name is told as one
+        mesh.run(agents.resolve, mesh.session, "rooot", mesh.root)
+    assert caught.value.hint.startswith("Close matches: root")
+    with pytest.raises(UnknownAgent) as caught:  # a person is not alone
         mesh.run(agents.resolve, mesh.session, "agent1")
     assert caught.value.hint.startswith("Agents here: root")
 
