@@ -1,4 +1,6 @@
-"""The place where a PostgreSQL error becomes a domain error: by SQLSTATE, never by the text of its message.
+"""The place where a PostgreSQL error becomes a domain error: by SQLSTATE, not by the text of its message.
+
+libpq gives no SQLSTATE for a connection that the server refused. Only there is the text read, and only to give advice.
 
 A verb that refuses raises an SQLSTATE of class AM, which is the ``code`` of a class in ``agentmesh.domain.errors``. Its
 message and HINT are the sentence and the advice. Every other error comes from the database itself.
@@ -40,6 +42,14 @@ _UNREACHABLE_HINT = (
 _URL = "AGENTMESH_DATABASE_URL, or database_url or [databases] of the configuration"
 _PASSWORD_HINT = f"Put the role's password into the URL ({_URL}), PGPASSWORD or ~/.pgpass."
 _LOGIN_HINT = f"Check the role, its password and the database's name in the URL: {_URL}."
+_LOGIN_WORDS = re.compile(r"FATAL: .*(?:does not exist|authentication failed)")
+"""What servers write in English where the role, its password or the database is wrong."""
+_FULL = "53300"
+_FULL_WORDS = re.compile("too many (?:clients|connections)|connection slots are reserved|no more connections allowed")
+"""What servers and PgBouncer write in English where no connection is free."""
+_FULL_HINT = (
+    "Close other clients, or raise the limit: max_connections, or CONNECTION LIMIT of the role or the database."
+)
 _UPGRADE_HINT = "Run `agentmesh db upgrade`."
 
 _ADVICE: MappingProxyType[str, tuple[type[errors.DatabaseError], str]] = MappingProxyType(
@@ -57,7 +67,6 @@ _ADVICE: MappingProxyType[str, tuple[type[errors.DatabaseError], str]] = Mapping
         ),
         "42P01": (errors.SchemaBehind, _UPGRADE_HINT),
         "53100": (errors.DatabaseBusy, "Free space on the database server's disk; nothing was changed."),
-        "53300": (errors.DatabaseUnreachable, "Close other clients, or raise max_connections."),
         "55P03": (errors.DatabaseBusy, "Another session holds the lock; look for it in pg_stat_activity."),
         "57014": (
             errors.DatabaseBusy,
@@ -87,6 +96,8 @@ def domain_error(error: psycopg.Error, where: str = "") -> errors.AgentmeshError
     if state in _ADVICE:
         kind, advice = _ADVICE[state]
         return kind(f"{subject} says: {sentence}", hint=hint or advice)
+    if is_full(error):
+        return errors.DatabaseUnreachable(f"{subject} has no connection free: {sentence}", hint=hint or _FULL_HINT)
     if login := _login_hint(error):
         return errors.DatabaseUnreachable(f"{subject} cannot be opened: {sentence}", hint=hint or login)
     if is_connection_failure(error):
@@ -111,7 +122,14 @@ def _login_hint(error: psycopg.Error) -> str:
         return ""
     if error.pgconn.needs_password:
         return _PASSWORD_HINT
-    return _LOGIN_HINT if error.pgconn.used_password else ""
+    return _LOGIN_HINT if error.pgconn.used_password or _LOGIN_WORDS.search(str(error)) else ""
+
+
+def is_full(error: psycopg.Error) -> bool:
+    """Return whether a connection was refused because the server, the role or the database has as many as it may."""
+    if error.sqlstate is not None:
+        return error.sqlstate == _FULL
+    return isinstance(error, psycopg.OperationalError) and bool(_FULL_WORDS.search(str(error)))
 
 
 def is_connection_failure(error: psycopg.Error) -> bool:

@@ -15,6 +15,7 @@ from agentmesh.store import checks, schema
 from agentmesh.store.embedded import EmbeddedServer
 from agentmesh.store.pool import connect
 from tests.fixtures import server
+from tests.fixtures.engine import until
 
 
 def test_doctor_says_what_works(am):
@@ -279,11 +280,12 @@ def test_a_worker_that_lingers_stays_while_a_screen_is_open(am, database_url):
         assert worker.wait(30) == 0
 
 
-def test_a_worker_that_lingers_does_not_outlive_its_database(am, mesh, here, proxy):
+def test_a_worker_that_lingers_does_not_outlive_its_database(am, mesh, proxy):
     """Nobody else would end it: whoever started it may be long gone, and so may the database's folder."""
-    mesh.send(None, here, "wait 600")
+    assert am("run", "--model", "demo", "--timeout", "0.1", "wait 600").code == 3
     with am.start("worker", "--linger", "0.1", AGENTMESH_DATABASE_URL=proxy.url) as worker:
         assert any(b"claimed" in line for line in worker.stderr)
+        until(lambda: mesh.one("select count(*) from agentmesh.waits"), "the wait")  # it has work: it does not linger
         proxy.refuse()
         rest = worker.stderr.read().decode()
         assert worker.wait(60) == 0

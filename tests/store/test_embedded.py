@@ -280,6 +280,30 @@ def test_stop_is_refused_while_others_hold_the_server_unless_forced(
     assert not server.running()
 
 
+@pytest.mark.usefixtures("made_before")
+def test_a_server_without_a_free_connection_has_clients(new_server: NewServer) -> None:
+    server = new_server()
+    with server:
+        query(server.url(), "alter system set max_connections = 6")
+        query(server.url(), "alter system set superuser_reserved_connections = 1")
+    server.acquire()
+    taken: list[psycopg.Connection] = []
+    try:
+        with suppress(psycopg.OperationalError):
+            while True:
+                taken.append(psycopg.connect(server.url()))
+        with pytest.raises(psycopg.OperationalError, match="too many clients already"):
+            psycopg.connect(server.url())
+        with pytest.raises(EmbeddedServerError, match=r"connected to the embedded server"):
+            server.stop()
+        server.release()
+        assert server.running()
+    finally:
+        for each in taken:
+            each.close()
+        server.stop(force=True)
+
+
 @pytest.mark.slow
 def test_ten_processes_at_once_share_one_server(
     new_server: NewServer, holder: Callable[..., subprocess.Popen[str]]

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import inspect
+from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from agentmesh.domain import errors
 from agentmesh.store.errors import translated
@@ -87,8 +89,28 @@ def test_a_refused_connection_is_one_sentence(url: str, where: str):
 
 
 def test_a_database_that_does_not_exist_is_unreachable(server_url):
-    with pytest.raises(errors.DatabaseUnreachable, match="does not exist"), translated():
+    with pytest.raises(errors.DatabaseUnreachable, match="does not exist") as caught, translated("mesh"):
         psycopg.connect(server_url, dbname="no_such_database")
+    assert caught.value.message.startswith("The database mesh cannot be opened: ")
+    assert caught.value.hint.startswith("Check the role, its password and the database's name in the URL")
+
+
+@pytest.mark.parametrize("limited", ["role", "database"])
+def test_a_limit_of_connections_is_told_as_one(conn, new_database, limited):
+    role = f"narrow_{uuid4().hex}"
+    with new_database() as url:
+        name = conninfo_to_dict(url)["dbname"]
+        conn.execute(f"create role {role} login {'connection limit 0' if limited == 'role' else ''}")
+        if limited == "database":
+            conn.execute(f"alter database {name} connection limit 0")
+        try:
+            with pytest.raises(errors.DatabaseUnreachable) as caught, translated("mesh at here"):
+                psycopg.connect(url, user=role)
+        finally:
+            conn.execute(f"drop role {role}")
+    assert caught.value.message.startswith("The database mesh at here has no connection free: connection to server ")
+    assert f"too many connections for {limited}" in caught.value.message
+    assert "CONNECTION LIMIT" in caught.value.hint
 
 
 def test_a_terminated_session_is_unreachable(conn):

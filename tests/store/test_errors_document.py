@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from agentmesh.domain import errors
 from agentmesh.domain.audience import Audience
@@ -372,6 +373,20 @@ def unreachable(mesh: Mesh) -> None:
         connect(url, role="test")
 
 
+def not_let_in(mesh: Mesh) -> None:
+    with translated(describe("postgresql://nobody@here/mesh")):
+        connect(make_conninfo(mesh.conn.info.dsn, user="nobody"), role="test")
+
+
+def full(mesh: Mesh) -> None:
+    mesh.conn.execute("create role narrow login connection limit 0")
+    try:
+        with translated(describe("postgresql://narrow@here/mesh")):
+            connect(make_conninfo(mesh.conn.info.dsn, user="narrow"), role="test")
+    finally:
+        mesh.conn.execute("drop role narrow")
+
+
 def schema_behind(mesh: Mesh) -> None:
     mesh.conn.execute("drop schema agentmesh cascade")
     mesh.conn.execute("create table public.somebody_elses ()")
@@ -652,7 +667,7 @@ SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
     ],
     "NothingToRestore": [lambda mesh: mesh.run(context.restore, mesh.root)],
     "DatabaseError": [no_rights],
-    "DatabaseUnreachable": [unreachable],
+    "DatabaseUnreachable": [unreachable, not_let_in, full],
     "SchemaBehind": [schema_behind],
     "SchemaAhead": [schema_ahead],
     "SchemaDiffers": [schema_differs, schema_of_no_release],

@@ -22,6 +22,7 @@ from agentmesh.domain.errors import EmbeddedServerError
 from agentmesh.store.embedded import locks
 from agentmesh.store.embedded.cluster import Cluster
 from agentmesh.store.embedded.places import Places
+from agentmesh.store.errors import is_full
 
 LINGER: Final = 600.0
 """How many seconds the server is kept after its last client."""
@@ -31,7 +32,6 @@ _SHORTEST_LOOK: Final = 0.1
 _LONGEST_LOOK: Final = 5.0
 _LEAVING: Final = 0.5
 """How many seconds connections that were closed a moment ago may still be seen."""
-_FULL: Final = "53300"
 _CLIENTS: Final = (
     "select count(*) from pg_stat_activity where backend_type in ('client backend', 'walsender')"
     " and pid <> pg_backend_pid() and application_name <> %s"
@@ -110,7 +110,7 @@ def clients(cluster: Cluster) -> int:
             with _connect(cluster) as connection:
                 count = _count(connection)
         except psycopg.Error as error:
-            return 1 if error.sqlstate == _FULL else 0  # a server that cannot be asked serves nobody
+            return 1 if is_full(error) else 0  # a server that cannot be asked serves nobody
         if not count or time.monotonic() >= deadline:
             return count
         time.sleep(0.02)
