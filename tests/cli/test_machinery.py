@@ -11,7 +11,8 @@ import urllib.request
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from agentmesh.store import checks, schema
+from agentmesh.app import HostAndUser
+from agentmesh.store import checks, schema, sessions, waits
 from agentmesh.store.embedded import EmbeddedServer
 from agentmesh.store.pool import connect
 from tests.fixtures import server
@@ -282,10 +283,14 @@ def test_a_worker_that_lingers_stays_while_a_screen_is_open(am, database_url):
 
 def test_a_worker_that_lingers_does_not_outlive_its_database(am, mesh, proxy):
     """Nobody else would end it: whoever started it may be long gone, and so may the database's folder."""
-    assert am("run", "--model", "demo", "--timeout", "0.1", "wait 600").code == 3
+    place = HostAndUser.here()
+    tools = [{"type": "function", "function": {"name": "wait", "description": "", "parameters": {}}}]
+    new = sessions.NewSession(str(am.folder), place.host, place.os_user, "demo/demo", "You are an agent.", tools)
+    waiter = mesh.run(sessions.start_session, new)
+    mesh.send(None, waiter, "wait 600")
     with am.start("worker", "--linger", "0.1", AGENTMESH_DATABASE_URL=proxy.url) as worker:
         assert any(b"claimed" in line for line in worker.stderr)
-        until(lambda: mesh.one("select count(*) from agentmesh.waits"), "the wait")  # it has work: it does not linger
+        until(lambda: mesh.run(waits.registered, waiter), "the wait")  # it has work: it does not linger
         proxy.refuse()
         rest = worker.stderr.read().decode()
         assert worker.wait(60) == 0
