@@ -147,6 +147,8 @@ def hear(line: str) -> None:
     elif asked["method"] == "tools/call" and asked["params"]["name"] == "refused":
         words = asked["params"].get("arguments", {}).get("text", "no licence for it")
         send({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32000, "message": words}})
+    elif asked["method"] == "tools/call" and (line := asked["params"].get("arguments", {}).get("line")):
+        print(line.replace("ID", json.dumps(asked["id"])), flush=True)
     elif "id" in asked and (result := answer(asked)) is not None:
         send({"jsonrpc": "2.0", "id": asked["id"], "result": result})
     elif "id" in asked:

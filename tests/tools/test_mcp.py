@@ -327,6 +327,55 @@ def test_rubbish_as_a_result_is_an_error_and_the_server_goes_on(rig: Rig):
     assert len(rig.lines("starts")) == 1
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"jsonrpc": "2.0", "id": ID, "result": "done"}', "result: Input should be a valid dictionary"),
+        ('{"jsonrpc": "2.0", "id": ID, "result": null}', "result: Input should be a valid dictionary"),
+        ('{"id": ID, "result": {"content": []}}', "jsonrpc: Field required"),
+        ('{"jsonrpc": "2.0", "id": ID, "error": "no licence"}', "error: Input should be a valid dictionary"),
+        ('{"jsonrpc": "2.0", "id": ID, "error": {"message": "no licence"}}', "error.code: Field required"),
+        ('{"jsonrpc": "2.0", "id": ID, "result": {"content": [', "Expecting value"),
+        ('{"jsonrpc": "2.0", "id": ID}', "it has neither result nor error"),
+        (
+            '{"jsonrpc": "2.0", "id": ID, "result": {"content": ' + "[" * 300 + "]" * 300 + "}}",
+            "more than 200 lists or objects within each other",
+        ),
+        (
+            '{"result": {"content": ' + "[" * 300 + "]" * 300 + '}, "id": ID, "jsonrpc": "2.0"}',
+            "more than 200 lists or objects within each other",
+        ),
+        (
+            '{"jsonrpc": "2.0", "id": ID, "result": {"content": ' + "[" * 100_000 + "]" * 100_000 + "}}",
+            "more than 200 lists or objects within each other",
+        ),
+    ],
+)
+def test_an_answer_that_cannot_be_read_ends_its_call_at_once(rig: Rig, line: str, words: str):
+    with pytest.raises(ToolError, match="answered with an invalid message") as failed:
+        rig.call("echo", text="hello", line=line)
+    assert words in str(failed.value)
+    assert rig.call("echo", text="hello") == {"output": "hello"}
+    assert len(rig.lines("starts")) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"jsonrpc": "2.0", "id": 999999, "result": "of another call"}',
+        '{"jsonrpc": "2.0", "id": {"a": ID}, "result": {}}',
+        '{"jsonrpc": "2.0", "id": ID, "method": "ping", "params": 5}',
+        '{"level": "info", "message": "id ID was heard"}',
+        '[{"jsonrpc": "2.0", "id": ID, "result": {"content": []}}]',
+    ],
+)
+def test_a_line_that_answers_no_call_ends_none(rig: Rig, line: str):
+    rig.servers["t"] = by_pipes(timeout=0.5)
+    rig.tools()
+    with pytest.raises(ToolError, match=r"did not answer within 0\.5 s"):
+        rig.call("echo", text="hello", line=line)
+
+
 @pytest.mark.parametrize(("name", "shown"), [("half", "cut in an emoji: \ufffd"), ("latin", "caf\ufffd")])
 def test_a_text_with_half_of_a_character_is_shown_without_it(rig: Rig, name: str, shown: str):
     assert rig.call(name) == {"output": shown}

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from agentmesh.domain.text import one_line
 from agentmesh.tools.mcp.secrets import MissingVariable
-from agentmesh.tools.mcp.transport import Pipes, Way, Web
-
-if TYPE_CHECKING:
-    from pydantic import ValidationError
-
+from agentmesh.tools.mcp.transport import UNREAD, Pipes, Way, Web, first_mistake
 
 _CLOSED = "Connection closed"
 """What the SDK says with its code for a lost connection. Servers use that code (-32000) for errors of their own."""
@@ -36,7 +30,9 @@ def reason(error: BaseException, way: Way | None, start_timeout: float) -> str:
     if isinstance(error, TimeoutError):
         return f"did not start within {start_timeout:g} s{way.last_words() if way else ''}"
     if isinstance(error, ValidationError):
-        return f"answered with an invalid message{_place(error)}"
+        return f"answered with an invalid message ({first_mistake(error)})"
+    if isinstance(error, MCPError) and error.data == UNREAD:
+        return f"answered with an invalid message ({error.message})"
     is_answer = isinstance(error, MCPError) and not is_closed(error)
     if way is not None and not (is_answer and isinstance(way, Pipes)) and (ending := way.ending()):
         return ending
@@ -44,11 +40,3 @@ def reason(error: BaseException, way: Way | None, start_timeout: float) -> str:
         return f"refused it: {one_line(error.message, 300)}"
     where = "cannot be reached" if isinstance(way, Web) else "cannot be started"
     return f"{where}: {one_line(str(error) or type(error).__name__, 300)}"
-
-
-def _place(error: ValidationError) -> str:
-    """Return where in a message the first mistake is, and which."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(step) for step in first["loc"])
-    words = one_line(f"{where}: {first['msg']}", 200)
-    return f" ({words})"

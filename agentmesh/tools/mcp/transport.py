@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from agentmesh.domain import jsontext
+from agentmesh.domain.text import one_line
 from agentmesh.tools.mcp.service import Service, TooLong
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.client._transport import TransportStreams
     from mcp.shared.message import SessionMessage
+    from pydantic import ValidationError
 
     Incoming = MemoryObjectSendStream[SessionMessage | Exception]
     Outgoing = MemoryObjectReceiveStream[SessionMessage]
 
 
+UNREAD: Final = "agentmesh could not read this answer"
+"""The data of an error that stands for an answer of the server, and is not the server's."""
+_BEGINS = re.compile(r'\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18})\s*,\s*"(?:result|error)"')
+_ENDS = re.compile(r'"id"\s*:\s*(\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
+"""How an answer begins or ends that is no JSON, or nests too deeply: servers write its parts in these orders."""
 _GOODBYE = 2.0
 """Time limit, in seconds, for ending a session over HTTP."""
 
@@ -104,10 +112,52 @@ def _message(line: bytes) -> Any:
     """
     from mcp_types import jsonrpc_message_adapter
 
+    text = jsontext.whole(line.decode("utf-8-sig", "replace"))
     try:
-        return jsonrpc_message_adapter.validate_json(jsontext.whole(line.decode("utf-8-sig", "replace")), by_name=False)
+        return jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValueError:
+        return _unread(text)
+
+
+def _unread(text: str) -> Any:
+    """Return an error for the call that this text would answer if it could be read; None if it answers none.
+
+    Without it the call would wait until its time is up. Servers without a library leave out parts of a message.
+    """
+    from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError
+
+    try:
+        found = jsontext.parse(text)
+    except ValueError as error:
+        call = _BEGINS.match(text) or _ENDS.search(text)
+        number, words = int(call[1]) if call else None, str(error)
+    else:
+        is_answer = isinstance(found, dict) and "method" not in found
+        number, words = found.get("id") if is_answer else None, _mistake(found) if is_answer else ""
+    if type(number) is not int:  # every call of ours has a number
         return None
+    return JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=PARSE_ERROR, message=words, data=UNREAD))
+
+
+def _mistake(answer: Mapping[str, Any]) -> str:
+    """Return where an answer has its first mistake, and which."""
+    from mcp_types import JSONRPCError, JSONRPCResponse
+    from pydantic import ValidationError
+
+    if "result" not in answer and "error" not in answer:
+        return "it has neither result nor error"
+    try:
+        (JSONRPCResponse if "result" in answer else JSONRPCError).model_validate(answer, by_name=False)
+    except ValidationError as error:
+        return first_mistake(error)
+    return "it is no JSON-RPC"
+
+
+def first_mistake(error: ValidationError) -> str:
+    """Return where in a message the first mistake is, and which."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(step) for step in first["loc"])
+    return one_line(f"{where}: {first['msg']}", 200)
 
 
 class Web:
