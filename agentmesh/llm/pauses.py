@@ -27,6 +27,8 @@ _SAME = 0.25
 """Two pauses that end within this many seconds of each other are the same one, reported twice."""
 _LONGEST_AWAY = 5.0
 """Longest pause, in seconds, between attempts to reach an absent server: trying costs nothing, and it may be back."""
+_ASK_EVERY = 10.0
+"""Seconds after which a waiting call asks again whether limits allow it: a person may have changed them."""
 _CROWD = 16
 """With this many requests under way and no refusal, the gate opens fully again."""
 _TAKEN = 3.0
@@ -46,13 +48,13 @@ class Visit:
     told: float = -math.inf
     """End of the pause that was last reported to the watch."""
     allowed: float = -math.inf
-    """Until then limits allow the call to wait: so the watch said when it was last asked."""
+    """Until then the call waits without asking whether limits still allow it."""
     waited: bool = False
     """Whether it waited since it last sent a request: limits must be asked again."""
 
     def ask(self) -> None:
         """Ask whether limits still allow a request; raise CallFailed if they do not."""
-        self.allowed = time.monotonic() + max(self.watch.may_send(), _SHORTEST)
+        self.allowed = time.monotonic() + min(max(self.watch.may_send(), _SHORTEST), _ASK_EVERY)
 
     def wait(self, seconds: float) -> None:
         """Wait so long before another try, or until the call is cancelled, or until limits forbid one."""

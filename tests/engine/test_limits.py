@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from agentmesh.llm import pauses
 from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedReply
 from agentmesh.store import context, limits, travel
 from tests.fixtures.engine import Rig, call, do, say
@@ -217,6 +218,20 @@ def test_a_pause_ends_when_the_session_s_time_does_unless_it_was_given_more(rig:
     rig.worker(longest_pause=7200.0)
     rig.run()
     assert "the session's time is over since" in str(error(rig)["error"])
+    assert len(rig.requests()) == 1
+
+
+@pytest.mark.parametrize(("status", "seconds"), [(429, "3600"), (500, "100")], ids=["load", "failure"])
+def test_a_pause_ends_when_a_person_ends_the_session_s_time_meanwhile(rig: Rig, monkeypatch, status, seconds):
+    monkeypatch.setattr(pauses, "_ASK_EVERY", 0.05)
+    rig.script("root", ScriptedReply("x", fault=Fault(FaultKind.STATUS, status, headers={"Retry-After": seconds})))
+    rig.worker(longest_pause=7200.0, retries=3)
+    rig.prompt()
+    told = ("paused", "retrying")
+    rig.until(lambda: rig.one("select activity from agentmesh.v_agents").startswith(told), "the pause")
+    rig.conn.execute(LIMITS["max_seconds"])
+    rig.rest()
+    assert error(rig)["limit"] == "max_seconds"
     assert len(rig.requests()) == 1
 
 
