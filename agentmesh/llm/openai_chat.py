@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial as bind
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
 _MODELS_TIMEOUT = 5.0
 _WINDOW_TIMEOUT = 2.0
 _NAMES_IN_ADVICE = 5
-_LONG = 1.0
-"""Seconds of waiting for a slot after which limits are looked at again."""
 _EMPTY_STREAMS = 2
 """Empty streams in a row, of answers that were whole without streaming, after which a model's answers come whole."""
 
@@ -99,12 +96,11 @@ class OpenAIChat:
 
     def complete(self, request: ChatRequest, cancel: Cancel, watch: Watch) -> Reply:
         """Return the answer; raise CallCancelled if ``cancel`` is set, CallFailed if the call fails for good."""
-        came = time.monotonic()
-        with self._slots.one(cancel) as has_slot:
+        visit = Visit(cancel, watch)
+        with self._slots.one(visit) as has_slot:
             if not has_slot:
                 raise CallCancelled(Reply(finish_reason="cut"))
-            has_waited = time.monotonic() - came >= _LONG
-            reply = self._complete(request, Visit(cancel, watch, waited=has_waited))
+            reply = self._complete(request, visit)
             self._find_out(request.model, cancel)
             return reply
 

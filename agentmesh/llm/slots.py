@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
+from typing import Final
 
-from agentmesh.domain.cancel import Cancel
+from agentmesh.llm.pauses import Visit
+
+_LONG: Final = 1.0
+"""Seconds of waiting for a slot after which limits are looked at again."""
 
 
 class Slots:
@@ -19,8 +24,11 @@ class Slots:
         self._waiting: deque[threading.Event] = deque()
 
     @contextlib.contextmanager
-    def one(self, cancel: Cancel) -> Iterator[bool]:
-        """Hold a slot within the block, once one is free; yield False without one if ``cancel`` is set first."""
+    def one(self, visit: Visit) -> Iterator[bool]:
+        """Hold a slot within the block, once one is free; yield False without one if the call is cancelled first.
+
+        Raise CallFailed if limits end the call while it waits.
+        """
         if self._free is None:
             yield True
             return
@@ -28,21 +36,36 @@ class Slots:
         with self._lock:
             self._waiting.append(turn)
             self._give()
-        forget = cancel.on_set(turn.set)
-        turn.wait()
-        forget()
-        with self._lock:
-            # A slot that was given at the moment of the cancel is held, and goes back below.
-            has_slot = turn not in self._waiting
-            if not has_slot:
-                self._waiting.remove(turn)
+        has_slot = False
         try:
+            try:
+                self._wait(turn, visit)
+            finally:
+                has_slot = self._leave(turn)
             yield has_slot
         finally:
             if has_slot:
                 with self._lock:
                     self._free += 1
                     self._give()
+
+    def _wait(self, turn: threading.Event, visit: Visit) -> None:
+        forget = visit.cancel.on_set(turn.set)
+        try:
+            if not turn.wait(_LONG):
+                visit.waited = True
+                while not turn.wait(max(visit.allowed - time.monotonic(), 0.0)):
+                    visit.ask()
+        finally:
+            forget()
+
+    def _leave(self, turn: threading.Event) -> bool:
+        """Leave the queue; return whether a slot was given, if only at the moment of a cancel: it must go back."""
+        with self._lock:
+            has_slot = turn not in self._waiting
+            if not has_slot:
+                self._waiting.remove(turn)
+            return has_slot
 
     def _give(self) -> None:
         """Give free slots to the calls that have waited longest; the caller holds the lock."""

@@ -13,6 +13,7 @@ from agentmesh.domain.rows import Capability
 from agentmesh.llm import openai_chat
 from agentmesh.llm.capabilities import Capabilities
 from agentmesh.llm.openai_chat import OpenAIChat
+from agentmesh.llm.pauses import Visit
 from agentmesh.llm.port import CallCancelled, CallFailed, ChatRequest, Reply, Watch
 from agentmesh.llm.provider import Provider
 from agentmesh.llm.slots import Slots
@@ -335,7 +336,7 @@ def test_slots_are_given_in_turn_and_never_lost():
 
     def use(cancel: Cancel):
         nonlocal most, now
-        with slots.one(cancel) as has_slot:
+        with slots.one(Visit(cancel, Watch())) as has_slot:
             if has_slot:
                 with lock:
                     now += 1
@@ -354,5 +355,5 @@ def test_slots_are_given_in_turn_and_never_lost():
         thread.join(PATIENCE)
     assert len(done) == 60
     assert most <= 2
-    with slots.one(Cancel()) as one, slots.one(Cancel()) as other:
+    with slots.one(Visit(Cancel(), Watch())) as one, slots.one(Visit(Cancel(), Watch())) as other:
         assert (one, other) == (True, True)

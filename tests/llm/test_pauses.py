@@ -11,7 +11,8 @@ import pytest
 
 from agentmesh.domain.cancel import Cancel, CancelReason
 from agentmesh.domain.rows import Pause
-from agentmesh.llm import openai_chat
+from agentmesh.llm import pauses as pause_gates
+from agentmesh.llm import slots
 from agentmesh.llm.failure import AttemptFailed
 from agentmesh.llm.openai_chat import OpenAIChat
 from agentmesh.llm.pauses import PauseGate, Pauses, Visit
@@ -260,7 +261,7 @@ def test_a_call_that_a_limit_ends_after_a_pause_lets_the_next_one_go():
 
 
 def test_limits_are_looked_at_after_a_wait_for_a_slot(monkeypatch):
-    monkeypatch.setattr(openai_chat, "_LONG", 0.0)
+    monkeypatch.setattr(slots, "_LONG", 0.0)
     free = threading.Event()
     with misbehaving(held(free, good("well"))) as server:
         model = client(server, concurrency=1)
@@ -272,6 +273,28 @@ def test_limits_are_looked_at_after_a_wait_for_a_slot(monkeypatch):
         assert isinstance(second.end(), CallFailed)
         model.close()
     assert len(server.chats) == 1
+
+
+def test_a_wait_for_a_slot_ends_when_limits_end_the_call_and_leaves_the_queue(monkeypatch):
+    monkeypatch.setattr(slots, "_LONG", 0.0)
+    monkeypatch.setattr(pause_gates, "_ASK_EVERY", 0.05)
+    free, over = threading.Event(), threading.Event()
+
+    def left() -> float:
+        return forbidden() if over.is_set() else 3600.0
+
+    with misbehaving(held(free, good("well"))) as server:
+        model = client(server, concurrency=1)
+        first = Asking(model)
+        eventually(lambda: len(server.chats) == 1)
+        second = Asking(model, Watch(may_send=left))
+        over.set()
+        assert isinstance(second.end(), CallFailed)
+        assert len(server.chats) == 1
+        free.set()
+        assert isinstance(first.end(), Reply)
+        assert isinstance(Asking(model).end(), Reply)
+        model.close()
 
 
 def test_what_a_lost_attempt_used_comes_with_the_limit_that_forbids_the_next():
