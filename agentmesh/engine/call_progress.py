@@ -99,5 +99,6 @@ def _watch(feed: Feed, observer: Observer, agent: Agent, message: Message, times
         arguments=times.seen,
         retry=retry,
         paused=paused,
+        queued=lambda provider: feed.activity(agent.id, f"waiting for a slot of {provider}"),
         sent=lambda: feed.activity(agent.id, "thinking"),
     )

@@ -90,7 +90,7 @@ class OpenAIChat:
         self._capabilities = capabilities or Capabilities()
         self._asked: set[str] = set()
         """Models about which the server was asked."""
-        self._slots = Slots(provider.concurrency)
+        self._slots = Slots(provider.name, provider.concurrency)
         self._streams: dict[str, int] = {}
         """How often in a row a model's stream was empty although the same answer without streaming was not."""
 

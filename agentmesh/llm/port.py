@@ -207,6 +207,8 @@ class Watch:
     limits still allow requests; raise CallFailed if they do not."""
     paused: Callable[[float, str, float], None] = lambda _seconds, _why, _left: None
     """The call pauses because its model is overloaded or away: seconds, reason, and seconds until it gives up."""
+    queued: Callable[[str], None] = lambda _provider: None
+    """The call waits because this provider answers as many calls of this process as it may at once."""
     sent: Callable[[], None] = lambda: None
     """A request is sent, the first one or another."""
 

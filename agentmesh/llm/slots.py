@@ -18,7 +18,8 @@ _LONG: Final = 1.0
 class Slots:
     """Slots of a provider, given out in the order in which calls come; thread-safe. Without a number, any many."""
 
-    def __init__(self, number: int | None) -> None:
+    def __init__(self, provider: str, number: int | None) -> None:
+        self._provider = provider
         self._free = number
         self._lock = threading.Lock()
         self._waiting: deque[threading.Event] = deque()
@@ -54,6 +55,7 @@ class Slots:
         try:
             if not turn.wait(_LONG):
                 visit.waited = True
+                visit.watch.queued(self._provider)
                 while not turn.wait(max(visit.allowed - time.monotonic(), 0.0)):
                     visit.ask()
         finally:

@@ -332,7 +332,7 @@ def test_no_more_calls_at_once_than_are_configured():
 
 
 def test_slots_are_given_in_turn_and_never_lost():
-    slots, most, now, lock, done = Slots(2), 0, 0, threading.Lock(), []
+    slots, most, now, lock, done = Slots("small", 2), 0, 0, threading.Lock(), []
 
     def use(cancel: Cancel):
         nonlocal most, now

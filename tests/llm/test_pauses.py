@@ -278,7 +278,7 @@ def test_limits_are_looked_at_after_a_wait_for_a_slot(monkeypatch):
 def test_a_wait_for_a_slot_ends_when_limits_end_the_call_and_leaves_the_queue(monkeypatch):
     monkeypatch.setattr(slots, "_LONG", 0.0)
     monkeypatch.setattr(pause_gates, "_ASK_EVERY", 0.05)
-    free, over = threading.Event(), threading.Event()
+    free, over, queued = threading.Event(), threading.Event(), list[str]()
 
     def left() -> float:
         return forbidden() if over.is_set() else 3600.0
@@ -287,9 +287,10 @@ def test_a_wait_for_a_slot_ends_when_limits_end_the_call_and_leaves_the_queue(mo
         model = client(server, concurrency=1)
         first = Asking(model)
         eventually(lambda: len(server.chats) == 1)
-        second = Asking(model, Watch(may_send=left))
+        second = Asking(model, Watch(may_send=left, queued=queued.append))
         over.set()
         assert isinstance(second.end(), CallFailed)
+        assert queued == [model.provider.name]
         assert len(server.chats) == 1
         free.set()
         assert isinstance(first.end(), Reply)
