@@ -18,19 +18,35 @@ _LOOK: Final = 0.005
 
 
 @contextmanager
-def locked(folder: Path, *, patience: float = _PATIENCE) -> Iterator[None]:
-    """Hold the workspace's lock, or raise TreeBusy. It ends with the process, however that ends."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        _wait_for(file, folder, patience)
-        yield
-    finally:
-        os.close(file)
+def locked(folder: Path, *, patience: float = _PATIENCE, make: bool = True) -> Iterator[None]:
+    """Hold the workspace's lock, or raise TreeBusy. It ends with the process, however that ends.
 
-
-def _wait_for(file: int, folder: Path, patience: float) -> None:
+    ``make`` the folder if it is not there; otherwise raise FileNotFoundError. One that is removed by the holder, with
+    its lock, is locked by nobody who waited for it.
+    """
     until = time.monotonic() + patience
+    while True:
+        if make:
+            folder.mkdir(parents=True, exist_ok=True)
+        file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _wait_for(file, folder, until, patience)
+            if _is_there(file, folder):
+                yield
+                return
+        finally:
+            os.close(file)
+
+
+def _is_there(file: int, folder: Path) -> bool:
+    """Return whether this open file is still the folder's lock."""
+    try:
+        return os.path.samestat(os.fstat(file), os.stat(folder / LOCK))
+    except FileNotFoundError:
+        return False
+
+
+def _wait_for(file: int, folder: Path, until: float, patience: float) -> None:
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

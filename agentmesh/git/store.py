@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -54,7 +54,7 @@ class Store:
         ``apart``: what nobody has made since the last look comes in a snapshot of its own, before this one. Such files
         were there and in no snapshot: Git ignored them, or their folder was a repository, or they were too large.
         """
-        with self._held("take a snapshot") as view:
+        with self._held("take a snapshot", made=True) as view:
             seen = self._seen(view, before, paths)
             if ref is not None:
                 refs.write(view, ref, seen.tree)
@@ -73,7 +73,7 @@ class Store:
         nothing is written and it is refused by name. Folders that become empty are removed. A call that was cut in two
         is finished by the same call. A path of ``paths`` may be a folder.
         """
-        with self._held("write files") as view:
+        with self._held("write files", made=True) as view:
             return restoring.restore(view, self.place, self.folder, tree, expected, paths)
 
     def has(self, tree: str) -> bool:
@@ -113,12 +113,15 @@ class Store:
         return self._look.everywhere(before)
 
     @contextmanager
-    def held(self, *, wait: bool = True) -> Iterator[None]:
-        """Hold the workspace's lock over several calls of this thread; without ``wait`` raise TreeBusy at once."""
+    def held(self, *, wait: bool = True, made: bool = True) -> Iterator[None]:
+        """Hold the workspace's lock over several calls of this thread; without ``wait`` raise TreeBusy at once.
+
+        ``made``: raise TreeError if it is a tree that is not there, whose files are not to be taken for deleted ones.
+        """
         if not self._alone.acquire(blocking=wait):
             raise TreeBusy(f"Another thread works with the files of {self.folder.name}.", hint="Try again.")
         try:
-            with nullcontext() if self._depth else locked(self.folder, **({} if wait else {"patience": 0.0})):
+            with nullcontext() if self._depth else self._locked(wait=wait, made=made):
                 self._depth += 1
                 try:
                     yield
@@ -128,9 +131,26 @@ class Store:
             self._alone.release()
 
     @contextmanager
-    def _held(self, what: str) -> Iterator[pygit2.Repository]:
+    def _locked(self, *, wait: bool, made: bool) -> Iterator[None]:
+        must_be_there = made and self.place.top.parent == self.folder.resolve()
+        with ExitStack() as stack:
+            try:
+                how = {} if wait else {"patience": 0.0}
+                stack.enter_context(locked(self.folder, make=not must_be_there, **how))
+            except FileNotFoundError:
+                raise self._gone() from None
+            if must_be_there and not self.place.top.is_dir():
+                raise self._gone()
+            yield
+
+    def _gone(self) -> TreeError:
+        hint = "agentmesh workspaces --repair says what is left."
+        return TreeError(f"The directory {self.place.top} is gone.", hint=hint)
+
+    @contextmanager
+    def _held(self, what: str, *, made: bool = False) -> Iterator[pygit2.Repository]:
         """Hold the lock, remove what a dead process left, and give the view."""
-        with told(what), self.held():
+        with told(what), self.held(made=made):
             restoring.clean_up(self.place, self.folder)
             if self._opened is None:
                 self._opened = view_of(self.place, self.folder)

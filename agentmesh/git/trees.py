@@ -13,7 +13,7 @@ from pygit2.enums import CheckoutStrategy, FileMode
 
 from agentmesh.domain.errors import TreeError
 from agentmesh.git import conversions, marker, own_repository
-from agentmesh.git.lock import locked
+from agentmesh.git.lock import LOCK, locked
 from agentmesh.git.opening import VIEW, told, view_of
 from agentmesh.git.place import TREE, own_place
 from agentmesh.git.where import Place
@@ -57,17 +57,18 @@ def remove_tree(folder: Path, workspace: str, trees: Path) -> bool:
         return _remove_empty(folder)
     with told("remove a working tree"), locked(folder):
         for name in sorted(os.listdir(folder)):
-            if name != marker.MARKER:
+            if name not in (marker.MARKER, LOCK):
                 _remove(folder / name)
-    # The marker goes last, so that a removal that was cut short can go on.
-    (folder / marker.MARKER).unlink(missing_ok=True)
-    folder.rmdir()
-    return True
+        # The marker goes last, so that a removal that was cut short can go on. Who waits for the lock finds it gone.
+        (folder / marker.MARKER).unlink(missing_ok=True)
+        return _remove_empty(folder)
 
 
 def _remove_empty(folder: Path) -> bool:
-    """Remove a folder without anything in it, which a removal that was cut short leaves."""
+    """Remove a folder without anything but a lock in it, which a removal that was cut short leaves."""
     try:
+        if os.listdir(folder) == [LOCK]:
+            (folder / LOCK).unlink()
         folder.rmdir()
     except OSError:
         return False

@@ -32,12 +32,17 @@ def opened(workspaces: Workspaces, row: Workspace) -> Store:
 def present(workspaces: Workspaces, row: Workspace) -> str | None:
     """Return the tree of a workspace as it is now; what had changed becomes a snapshot. None: it has no files at all.
 
-    If its directory was removed, or is not made yet, that is the newest snapshot.
+    If its directory was removed, is being removed, or is not made yet, that is the newest snapshot.
     """
-    if row.state is not WorkspaceState.READY:
-        return row.head or row.at_tree
-    opened(workspaces, row)
-    return workspaces.now(workspaces.root_of(row), row.session_id)
+    if row.state is WorkspaceState.READY:
+        try:
+            opened(workspaces, row)
+            return workspaces.now(workspaces.root_of(row), row.session_id)
+        except (TreeError, TreeMoved):
+            row = workspaces.database.run(rows.get, row.id, idempotent=True)
+            if row.state is WorkspaceState.READY:
+                raise
+    return row.head or row.at_tree
 
 
 @contextlib.contextmanager

@@ -197,6 +197,16 @@ def test_a_removal_that_was_cut_short_goes_on(workspace: Workspace, trees: Path)
     assert not (trees / "own").exists()
 
 
+def test_files_of_a_tree_that_was_removed_are_not_taken_for_deleted_ones(workspace: Workspace, trees: Path):
+    workspace.take()
+    own = workspace.own(trees / "own")
+    tree = own.take().tree
+    assert remove_tree(trees / "own", "own", trees)
+    with pytest.raises(TreeError, match="is gone"):
+        own.store.take(tree, None)
+    assert not (trees / "own").exists()
+
+
 def test_a_tree_is_made_though_the_disk_has_odd_names(repository: Repository, workspace: Workspace, trees: Path):
     for name in ("new\nline", "-dash", "bytes-\udcff", "x" * 255):
         repository.write(f"odd/{name}", "x")

@@ -464,6 +464,14 @@ def newer_snapshot(mesh: Mesh) -> None:
     mesh.run(snapshots.record, trees.directory, "outside", snapshots.entry(trees.tree(), trees.tree(), "refs/x"))
 
 
+def removed_files(mesh: Mesh) -> None:
+    trees, child = worked(mesh)
+    seen = trees.entry(child, "a.txt")
+    mesh.kill(child)
+    mesh.run(workspaces.removing, trees.of(child).id)
+    mesh.run(snapshots.record, trees.of(child).id, "outside", seen)
+
+
 def merge_of_older_trees(mesh: Mesh) -> None:
     trees, child = worked(mesh)
     plan = trees.plan(mesh.root, child)
@@ -647,7 +655,7 @@ SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
     "NotATask": [no_task],
     "NoSuchTask": [lambda mesh: mesh.run(agents.background, mesh.root), background_twice],
     "NoTree": [bare],
-    "TreeMoved": [newer_snapshot, merge_of_older_trees, merge_while_another_steps],
+    "TreeMoved": [newer_snapshot, removed_files, merge_of_older_trees, merge_while_another_steps],
     "MergeBusy": [second_merge],
     "MergeOver": [merge_ended, merge_done, lambda mesh: mesh.run(merges.end, 999)],
     "NotMergeable": [

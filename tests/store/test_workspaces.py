@@ -7,7 +7,7 @@ import uuid
 import psycopg
 import pytest
 
-from agentmesh.domain.errors import BadArgument, Fenced, NoTree, UnknownWorkspace, WorkspaceInUse
+from agentmesh.domain.errors import BadArgument, Fenced, NoTree, TreeMoved, UnknownWorkspace, WorkspaceInUse
 from agentmesh.domain.workspaces import WorkspaceKind, WorkspaceState
 from agentmesh.store import agents, external, sessions, snapshots, steps, travel, workspaces
 from tests.fixtures.invariants import violations
@@ -139,6 +139,16 @@ def test_an_origin_that_was_never_made_or_is_gone_stands_aside(mesh: Mesh, trees
     assert mesh.run(workspaces.source, own)[:2] == (last, True), "its files cannot be looked at any more"
     with pytest.raises(UnknownWorkspace):
         mesh.run(workspaces.source, trees.directory)
+
+
+def test_what_was_seen_of_files_while_they_are_removed_is_no_snapshot(mesh: Mesh, trees: Trees):
+    child = trees.own(mesh.root, "child")
+    own, seen = trees.of(child).id, trees.entry(child, "a.txt")
+    mesh.kill(child)
+    for end in (workspaces.removing, workspaces.removed):
+        mesh.run(end, own)
+        with pytest.raises(TreeMoved, match="are being removed, or are gone"):
+            mesh.run(snapshots.record, own, "outside", seen)
 
 
 def test_a_subtree_that_was_killed_leaves_its_trees_to_be_removed(mesh: Mesh, trees: Trees):

@@ -18,11 +18,12 @@ from agentmesh.store import agents
 from agentmesh.workspace import merging
 from agentmesh.workspace.applying import finish_left
 from agentmesh.workspace.results import Checked, MergeResult, MergeStatus
+from agentmesh.workspace.sweep import sweep
 from agentmesh.workspace.workspaces import Workspaces
 from tests.fixtures.engine import Rig, call, do, once, say
 from tests.fixtures.repositories import write
 from tests.fixtures.worker_process import HOST, USER, WatchedDatabase
-from tests.workspace.conftest import edit, here, idle, own, with_child
+from tests.workspace.conftest import edit, here, idle, own, tree_of, with_child
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -139,6 +140,28 @@ def test_a_source_that_is_killed_while_it_is_checked_is_merged_all_the_same(grov
 
     assert merging.merge(here(rig), child, check=check).status is MergeStatus.MERGED
     assert (rig.workdir / "made.txt").exists()
+
+
+def swept(rig: Rig, tree: Path) -> bool:
+    """Sweep, and return whether this tree is gone; its agent's worker may have to leave it first."""
+    sweep(here(rig))
+    return not tree.exists()
+
+
+def test_a_source_whose_tree_is_removed_while_it_is_checked_is_merged_all_the_same(grove: Rig):
+    rig = grove
+    with_child(rig, edit("made.txt", "made\n"), edit("more.txt", "more\n"))
+    child = rig.agent("child")
+    tree = tree_of(rig, "child")
+
+    def check(_folder: Path, _cancel: Cancel) -> Checked:
+        rig.kill("child")
+        rig.until(lambda: swept(rig, tree), "the end of the tree")
+        return Checked("make test", 0, "")
+
+    assert merging.merge(here(rig), child, check=check).status is MergeStatus.MERGED
+    assert (rig.workdir / "made.txt").exists()
+    assert not tree.parent.exists()
 
 
 def test_a_caller_that_is_killed_while_files_are_written_leaves_a_whole_merge(grove: Rig):

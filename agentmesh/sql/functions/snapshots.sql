@@ -99,6 +99,8 @@ begin
     return last.id;  -- the same again
   elsif it.head is distinct from snapshot ->> 'before' then
     perform agentmesh.refuse('AM081', 'the files have a newer snapshot', 'Look again, and take another one.');
+  elsif it.state in ('removing', 'removed') then
+    perform agentmesh.refuse('AM081', 'the files are being removed, or are gone', 'Their newest snapshot stays.');
   end if;
   new_id := agentmesh.add_snapshot(it.id, record_snapshot.agent, null, null, record_snapshot.kind, snapshot, null, clock_timestamp());
   perform agentmesh.undo_merges(it.id, undoes, new_id);
