@@ -10,7 +10,7 @@ from agentmesh.domain import workplace
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Row, ToolSettings
 from agentmesh.domain.states import Kind
-from agentmesh.engine.messages import Message, dumps, message
+from agentmesh.engine.messages import NO_ADVICE, Message, dumps, message
 from agentmesh.llm import picture
 from agentmesh.llm.request import Same
 
@@ -23,8 +23,12 @@ _AROUND = 24
 class Conversation:
     """Messages of one agent in the order in which they are sent: a summary, what was inherited, its own."""
 
-    def __init__(self, agent_id: AgentId, settings: ToolSettings, rows: Iterable[Row]) -> None:
+    def __init__(
+        self, agent_id: AgentId, settings: ToolSettings, rows: Iterable[Row], advice: Mapping[str, str] = NO_ADVICE
+    ) -> None:
+        """``advice`` stands at the end of results, by the names of their tools."""
         self.agent_id = agent_id
+        self._advice = advice
         self.tools: Sequence[dict[str, Any]] = settings.tools
         self.rows: list[Row] = []
         """The rows of all ``messages`` except the first."""
@@ -43,7 +47,7 @@ class Conversation:
         for row in rows:
             if row.agent_id == self.agent_id:
                 self.last_seq = max(self.last_seq, row.seq)
-            shown = message(row)
+            shown = message(row, self._advice)
             if shown is not None:
                 self.sizes.append(_size(shown))
                 self.messages.append(shown if self.rows or not self._part else self._begin(shown))

@@ -193,7 +193,7 @@ class Runner:
         """Return what the model is sent, according to the rows."""
         settings = self._engine.settings.get(self._agent.settings_id)
         rows = self._engine.database.run(transcript.context, self._agent.id, idempotent=True)
-        return Conversation(self._agent.id, settings, rows)
+        return Conversation(self._agent.id, settings, rows, self._engine.advice(settings.tools))
 
     def _compact(self, conversation: Conversation, *, asked: bool = False, refusal: CallFailed | None = None) -> Going:
         """Replace older rows by a summary, which the next step reads. If a person ``asked`` for it, it ends the turn.

@@ -20,11 +20,18 @@ LEFT_OUT: Final = frozenset(
 )
 _ALONE: Final = "sees only its prompt"
 """What the description of fork says where that is so. Sessions store their descriptions: no release may reword it."""
+_ANSWER: Final = "answer in words with these facts, or call the next tool"
+_THEN: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("bash", "glob", "grep", "read", "wait"), _ANSWER),
+    "fork": "call wait when all children are forked",
+    "send": "end with your result in words, or call the next tool",
+}
+"""What stands at the end of results: small models follow the last words that they read."""
 _ARGUMENTS: Final[Mapping[str, Mapping[str, str]]] = {
     "ask_user": {"question": ""},
     "bash": {"command": "", "timeout": ""},
     "edit": {"path": "", "old": "", "new": ""},
-    "fork": {"name": "of the child", "prompt": "the whole task of this one child"},
+    "fork": {"name": "of the child", "prompt": "what this child is to do, in a whole sentence"},
     "glob": {"pattern": ""},
     "grep": {"pattern": "a Python regex", "path": "a file or directory"},
     "read": {"path": "", "offset": ""},
@@ -57,3 +64,14 @@ def context_of_forks(told: Sequence[Mapping[str, Any]]) -> str | None:
     """
     words = [tool["function"]["description"] for tool in told if tool["function"]["name"] == "fork"]
     return "none" if any(_ALONE in each for each in words) else None
+
+
+def advice(told: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
+    """Return what stands at the end of results, by their tools' names, for an agent that was told these tools.
+
+    A small model that has read what it was asked for calls the same tool again, unless this is the last that it reads:
+    decision 0075. Agents with the full set, and sessions that began with other words, are told nothing.
+    """
+    said = [(tool["function"]["name"], tool["function"]["description"]) for tool in told]
+    is_set = any(words == compact_description(name) for name, words in said)
+    return _THEN if is_set else {}

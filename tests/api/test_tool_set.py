@@ -70,6 +70,27 @@ def test_a_fork_of_the_compact_set_begins_without_the_conversation(
     assert request.body["tools"] == root.body["tools"], "the prefix that the provider has cached"
 
 
+@pytest.mark.parametrize("set_", ["compact", "full"])
+def test_what_is_read_in_the_compact_set_ends_with_what_to_do_and_its_row_does_not(
+    rig: Rig, open_mesh: Open, tmp_path: Path, set_: str
+):
+    configure(tmp_path, f'[tools]\nset = "{set_}"\n')
+    (tmp_path / "a.txt").write_text("TODO\n")
+    read = [call("grep", pattern="TODO"), call("grep", pattern="("), call("edit", path="a.txt", old="TODO", new="DONE")]
+    rig.script("root", do(*read), say("done"))
+    mesh = open_mesh()
+    with mesh.worker():
+        session = mesh.start_session(tmp_path, permission_mode="all")
+        session.run("go")
+    shown = [json.loads(each["content"]) for each in rig.requests()[-1].body["messages"] if each["role"] == "tool"]
+    (found, _, _) = rows = [
+        row.content["result"] for row in session.root.conversation() if row.kind == agentmesh.Kind.TOOL_RESULT
+    ]
+    assert found["matches"]
+    advice = {"then": "answer in words with these facts, or call the next tool"} if set_ == "compact" else {}
+    assert shown == [{**found, **advice}, *rows[1:]], "neither an error nor a change is something to answer with"
+
+
 def test_forks_have_the_set_of_their_root_and_what_it_lacks_is_refused(rig: Rig, open_mesh: Open, tmp_path: Path):
     configure(tmp_path, '[tools]\nset = "compact"\n')
     rig.script(

@@ -269,6 +269,17 @@ def test_a_fork_of_the_compact_set_sees_what_its_parent_was_told(db):
         assert compact.context_of_forks(told) is None
 
 
+def test_results_end_with_advice_for_agents_that_were_told_the_compact_set(db):
+    tools = toolset.builtin(db)
+    offered = compact.definitions(tools, own_trees=False)
+    advised = {"bash", "fork", "glob", "grep", "read", "send", "wait"}
+    assert compact.advice(offered).keys() == advised
+    assert compact.advice([each for each in offered if each["function"]["name"] == "read"]).keys() == advised
+    foreign = {"type": "function", "function": {"name": "mcp__x__read", "description": "Read a text file"}}
+    for told in (toolset.definitions(tools), [foreign], []):
+        assert compact.advice(told) == {}
+
+
 def test_the_definitions_are_the_same_however_often_they_are_made() -> None:
     tools = toolset.builtin(None)  # type: ignore[arg-type]
     first = toolset.definitions(tools)
