@@ -23,7 +23,7 @@ _ALONE: Final = "sees only its prompt"
 _ANSWER: Final = "answer in words with these facts, or call the next tool"
 _THEN: Final[Mapping[str, str]] = {
     **dict.fromkeys(("bash", "glob", "grep", "read", "wait"), _ANSWER),
-    "fork": "call wait when all children are forked",
+    "fork": "call wait only when all children are forked",
     "send": "end with your result in words, or call the next tool",
 }
 """What stands at the end of results: small models follow the last words that they read."""
