@@ -366,6 +366,11 @@ def test_an_answer_that_cannot_be_read_ends_its_call_at_once(rig: Rig, line: str
         '{"jsonrpc": "2.0", "id": {"a": ID}, "result": {}}',
         '{"jsonrpc": "2.0", "id": ID, "method": "ping", "params": 5}',
         '{"level": "info", "message": "id ID was heard"}',
+        '{"level": "info", "id": ID, "message": "begun"}',
+        '{"level": "error", "id": ID, "error": "slow"}',
+        '{"id": ID}',
+        'begun {"name": "echo", "id": ID}',
+        '{"text": "cut, "id": ID}',
         '[{"jsonrpc": "2.0", "id": ID, "result": {"content": []}}]',
     ],
 )

@@ -24,9 +24,15 @@ if TYPE_CHECKING:
 
 UNREAD: Final = "agentmesh could not read this answer"
 """The data of an error that stands for an answer of the server, and is not the server's."""
-_BEGINS = re.compile(r'\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18})\s*,\s*"(?:result|error)"')
-_ENDS = re.compile(r'"id"\s*:\s*(\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
-"""How an answer begins or ends that is no JSON, or nests too deeply: servers write its parts in these orders."""
+_PARTS: Final = frozenset({"jsonrpc", "id", "result", "error"})
+"""All that an answer has. Servers also print log records, some of them JSON with an ``id`` of their own."""
+_CUT: Final = re.compile(
+    r'\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?'
+    r'(?:"id"\s*:\s*(\d{1,18})\s*,\s*"(?:result|error)"\s*:'
+    r'|"(?:result|error)"\s*:.*"id"\s*:\s*(\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$)',
+    re.DOTALL,
+)
+"""An answer that is no JSON, or nests too deeply: its number comes first or last, as servers write it."""
 _GOODBYE = 2.0
 """Time limit, in seconds, for ending a session over HTTP."""
 
@@ -129,14 +135,19 @@ def _unread(text: str) -> Any:
     try:
         found = jsontext.parse(text)
     except ValueError as error:
-        call = _BEGINS.match(text) or _ENDS.search(text)
-        number, words = int(call[1]) if call else None, str(error)
+        call, words = _CUT.match(text), str(error)
+        number = int(call[1] or call[2]) if call else None
     else:
-        is_answer = isinstance(found, dict) and "method" not in found
-        number, words = found.get("id") if is_answer else None, _mistake(found) if is_answer else ""
+        if not _is_answer(found):
+            return None
+        number, words = found.get("id"), _mistake(found)
     if type(number) is not int:  # every call of ours has a number
         return None
     return JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=PARSE_ERROR, message=words, data=UNREAD))
+
+
+def _is_answer(found: Any) -> bool:
+    return isinstance(found, dict) and found.keys() <= _PARTS and len(found) > 1
 
 
 def _mistake(answer: Mapping[str, Any]) -> str:
