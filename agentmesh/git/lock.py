@@ -28,7 +28,12 @@ def locked(folder: Path, *, patience: float = _PATIENCE, make: bool = True) -> I
     while True:
         if make:
             folder.mkdir(parents=True, exist_ok=True)
-        file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
+            if make:  # it was removed a moment ago
+                continue
+            raise
         try:
             _wait_for(file, folder, until, patience)
             if _is_there(file, folder):

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from agentmesh.domain.errors import TreeError
+from agentmesh.git.store import Store
 from agentmesh.git.trees import is_made, make_tree, remove_tree
 from tests.git.repositories import Repository, Workspace, on_disk
 
@@ -204,6 +208,30 @@ def test_files_of_a_tree_that_was_removed_are_not_taken_for_deleted_ones(workspa
     assert remove_tree(trees / "own", "own", trees)
     with pytest.raises(TreeError, match="is gone"):
         own.store.take(tree, None)
+    assert not (trees / "own").exists()
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_who_looks_while_a_tree_is_removed_sees_all_of_it_or_none(workspace: Workspace, trees: Path, number: int):
+    for name in range(40):
+        (workspace.root / f"f{name}").write_text(str(number))
+    workspace.take()
+    own = workspace.own(trees / "own")
+    whole, begin = own.take().tree, threading.Barrier(4)
+
+    def look() -> set[str]:
+        store, seen = Store(own.place, trees / "own"), set()
+        begin.wait(20)
+        for _ in range(3):
+            with contextlib.suppress(TreeError):  # it is gone
+                seen.add(store.take(whole, None).tree)
+        return seen
+
+    with ThreadPoolExecutor(3) as threads:
+        found = [threads.submit(look) for _ in range(3)]
+        begin.wait(20)
+        assert remove_tree(trees / "own", "own", trees)
+        assert set().union(*(each.result(20) for each in found)) <= {whole}
     assert not (trees / "own").exists()
 
 
