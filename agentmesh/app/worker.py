@@ -18,7 +18,7 @@ from agentmesh.store import sessions, workers
 from agentmesh.store.link import Pulse
 from agentmesh.telemetry import observer
 from agentmesh.telemetry.both import Both
-from agentmesh.tools.compact import advice
+from agentmesh.tools.compact import rewording
 from agentmesh.tools.gate import ToolGate
 from agentmesh.tools.mcp.tool import tool_of
 from agentmesh.tools.starts import starts
@@ -106,7 +106,7 @@ def _engine(mesh: Mesh, client: ModelClient, observing: Observer) -> Engine:
         lambda where: projects.of(where).limits.task_silence,
         mesh.settings.compact_at,
         foreign=partial(tool_of, hub=mesh.mcp),  # create the hub now, so that it closes after the worker
-        advice=advice,
+        rewording=rewording,
         observer=observing,
         workspaces=mesh.workspaces,
         prefix_gate=mesh.settings.model_calls.prefix_gate,

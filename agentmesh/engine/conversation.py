@@ -10,7 +10,7 @@ from agentmesh.domain import workplace
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Row, ToolSettings
 from agentmesh.domain.states import Kind
-from agentmesh.engine.messages import NO_ADVICE, Message, dumps, message
+from agentmesh.engine.messages import Message, Reword, dumps, message, unchanged
 from agentmesh.llm import picture
 from agentmesh.llm.request import Same
 
@@ -24,11 +24,13 @@ class Conversation:
     """Messages of one agent in the order in which they are sent: a summary, what was inherited, its own."""
 
     def __init__(
-        self, agent_id: AgentId, settings: ToolSettings, rows: Iterable[Row], advice: Mapping[str, str] = NO_ADVICE
+        self, agent_id: AgentId, settings: ToolSettings, rows: Iterable[Row], reword: Reword = unchanged
     ) -> None:
-        """``advice`` stands at the end of results, by the names of their tools."""
+        """``reword`` makes of results what the model reads."""
         self.agent_id = agent_id
-        self._advice = advice
+        self._reword = reword
+        self.is_small = reword is not unchanged
+        """Whether its model is a small one, which reads advice in results."""
         self.tools: Sequence[dict[str, Any]] = settings.tools
         self.rows: list[Row] = []
         """The rows of all ``messages`` except the first."""
@@ -47,7 +49,7 @@ class Conversation:
         for row in rows:
             if row.agent_id == self.agent_id:
                 self.last_seq = max(self.last_seq, row.seq)
-            shown = message(row, self._advice)
+            shown = message(row, self._reword)
             if shown is not None:
                 self.sizes.append(_size(shown))
                 self.messages.append(shown if self.rows or not self._part else self._begin(shown))

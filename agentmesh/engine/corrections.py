@@ -35,6 +35,7 @@ class Reason(StrEnum):
     PERHAPS = "perhaps"
     TOLD = "told"
     EMPTY = "empty"
+    WAIT = "wait"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,15 @@ class Verdict:
     ending: str | None = None
 
 
-def judge(reply: Reply, rows: Sequence[Row], tools: Sequence[Mapping[str, Any]]) -> Verdict:
-    """Return what to do with an answer; ``rows`` are the conversation that it answers."""
+def judge(reply: Reply, rows: Sequence[Row], tools: Sequence[Mapping[str, Any]], *, is_small: bool = False) -> Verdict:
+    """Return what to do with an answer; ``rows`` are the conversation that it answers.
+
+    ``is_small``: the model is a small one, as its results end with advice. It forks children for what they find.
+    """
     if reply.tool_calls or reply.finish_reason not in ("stop", "tool_calls"):
         return Verdict()
+    if is_small and _has_just_forked(rows, tools) and Reason.WAIT not in _made(rows):
+        return Verdict(Correction(Reason.WAIT, _WAIT_WORDS))
     if reply.unread:
         return _of_call(reply, rows, tools)
     if _is_silent(reply, rows, tools):
@@ -104,6 +110,14 @@ def _of_call(reply: Reply, rows: Sequence[Row], tools: Sequence[Mapping[str, Any
         return Verdict(Correction(Reason.PERHAPS, _PERHAPS_WORDS))
     words = _MANY_WORDS if reply.unread is Unread.MANY else f"{_CALL_WORDS} {_schemas(reply.text, tools)}"
     return Verdict(Correction(Reason.CALL, words))
+
+
+def _has_just_forked(rows: Sequence[Row], tools: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether an answer follows a fork, so that it cannot know what the child finds; and wait is offered."""
+    if not rows or rows[-1].kind is not Kind.TOOL_RESULT or rows[-1].content["name"] != "fork":
+        return False
+    can_wait = any(tool["function"]["name"] == "wait" for tool in tools)
+    return can_wait and "error" not in rows[-1].content["result"]
 
 
 def _is_silent(reply: Reply, rows: Sequence[Row], tools: Sequence[Mapping[str, Any]]) -> bool:
@@ -204,6 +218,11 @@ _PERHAPS_WORDS: Final = (
     f"can only write text, write nothing but one JSON object for each call: {_FORM}. If it is only shown, because you "
     "were asked for it, do not call the tool: give your answer again as it was."
 )
+_WAIT_WORDS: Final = (
+    "Nothing has been waited for: the children that you forked are still at work. Call wait now, with no words before "
+    "or after the JSON object."
+)
+"""They offer nothing else: a small model that may give its answer again does that."""
 _EMPTY_WORDS: Final = "Your last answer was empty. Give your result now, in words, from what your tools have returned."
 _TOLD_WORDS: Final = (
     "Your last answer says what you did or will do, but {tools} was never called in this conversation, so it has not "

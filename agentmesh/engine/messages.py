@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Mapping
 from typing import Any, Final, assert_never
 
 from agentmesh.domain import images, jsontext
@@ -19,18 +18,21 @@ from agentmesh.llm.port import LIMIT
 Message = dict[str, Any]
 NO_ANSWER: Final = "(no answer)"
 """What models read where their answer was empty: some servers refuse an empty one. Small models write it themselves."""
-NO_ADVICE: Final[Mapping[str, str]] = MappingProxyType({})
+Reword = Callable[[str, Any], Any]
+"""Takes a tool's name and a result of it; returns the result as the model reads it."""
 _NO_NAME = re.compile("[^a-zA-Z0-9_-]")
 _LONGEST_NAME = 64
 """Both are the Chat Completions API's own rule for ``function.name``."""
 _strict = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
-def message(row: Row, advice: Mapping[str, str] = NO_ADVICE) -> Message | None:
-    """Return the message that shows this row to the model, or None for rows that no model sees.
+def unchanged(_tool: str, result: Any) -> Any:
+    """Return the result as it is stored."""
+    return result
 
-    ``advice``: what stands at the end of a result that is no error, by the name of its tool.
-    """
+
+def message(row: Row, reword: Reword = unchanged) -> Message | None:
+    """Return the message that shows this row to the model, or None for rows that no model sees."""
     match row.kind:
         case Kind.USER:
             text = "\n\n".join(filter(None, [_answered(row.content), row.content["text"]]))
@@ -41,7 +43,7 @@ def message(row: Row, advice: Mapping[str, str] = NO_ADVICE) -> Message | None:
         case Kind.ASSISTANT:
             return _assistant(row.content)
         case Kind.TOOL_RESULT:
-            content = _shown(dumps(_advised(row.content, advice)), row)
+            content = _shown(dumps(reword(row.content["name"], row.content["result"])), row)
             return {"role": "tool", "tool_call_id": row.content["call_id"], "content": content}
         case Kind.SUMMARY:
             return {"role": "user", "content": _summary(row.content)}
@@ -49,11 +51,6 @@ def message(row: Row, advice: Mapping[str, str] = NO_ADVICE) -> Message | None:
             return None
         case _:
             assert_never(row.kind)
-
-
-def _advised(content: Mapping[str, Any], advice: Mapping[str, str]) -> Any:
-    result, words = content["result"], advice.get(content["name"])
-    return {**result, "then": words} if words and isinstance(result, dict) and "error" not in result else result
 
 
 def dumps(value: Any) -> str:

@@ -193,7 +193,7 @@ class Runner:
         """Return what the model is sent, according to the rows."""
         settings = self._engine.settings.get(self._agent.settings_id)
         rows = self._engine.database.run(transcript.context, self._agent.id, idempotent=True)
-        return Conversation(self._agent.id, settings, rows, self._engine.advice(settings.tools))
+        return Conversation(self._agent.id, settings, rows, self._engine.rewording(settings.tools))
 
     def _compact(self, conversation: Conversation, *, asked: bool = False, refusal: CallFailed | None = None) -> Going:
         """Replace older rows by a summary, which the next step reads. If a person ``asked`` for it, it ends the turn.
@@ -301,7 +301,7 @@ class Runner:
         times.void()
         self._is_compacted = False
         conversation.count(0 if reply.usage.estimated else reply.usage.input_tokens)
-        verdict = corrections.judge(reply, conversation.rows, tools)
+        verdict = corrections.judge(reply, conversation.rows, tools, is_small=conversation.is_small)
         if verdict.error is not None:
             return self.fail(verdict.error, usage(reply, "unread"))
         window = self._window() if reply.finish_reason == "length" else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from agentmesh.engine.messages import Reword, unchanged
 from agentmesh.engine.tool import Tool
 from agentmesh.tools import tool_schema
 from agentmesh.tools.report import Report
@@ -27,6 +28,8 @@ _THEN: Final[Mapping[str, str]] = {
     "send": "end with your result in words, or call the next tool",
 }
 """What stands at the end of results: small models follow the last words that they read."""
+_UNSAID: Final = frozenset({"cache"})
+"""Fields of results that a small model can do nothing with. With them, it often waited after its first fork."""
 _ARGUMENTS: Final[Mapping[str, Mapping[str, str]]] = {
     "ask_user": {"question": ""},
     "bash": {"command": "", "timeout": ""},
@@ -66,12 +69,20 @@ def context_of_forks(told: Sequence[Mapping[str, Any]]) -> str | None:
     return "none" if any(_ALONE in each for each in words) else None
 
 
-def advice(told: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
-    """Return what stands at the end of results, by their tools' names, for an agent that was told these tools.
+def rewording(told: Sequence[Mapping[str, Any]]) -> Reword:
+    """Return what makes of results what an agent reads that was told these tools.
 
-    A small model that has read what it was asked for calls the same tool again, unless this is the last that it reads:
-    decision 0075. Agents with the full set, and sessions that began with other words, are told nothing.
+    A small model that has read what it was asked for calls the same tool again, unless the last words that it reads say
+    what to do: decision 0075. Agents with the full set, and sessions that began with other words, read results as they
+    are stored.
     """
     said = [(tool["function"]["name"], tool["function"]["description"]) for tool in told]
     is_set = any(words == compact_description(name) for name, words in said)
-    return _THEN if is_set else {}
+    return _reworded if is_set else unchanged
+
+
+def _reworded(tool: str, result: Any) -> Any:
+    words = _THEN.get(tool)
+    if words is None or not isinstance(result, dict) or "error" in result:
+        return result
+    return {**{field: value for field, value in result.items() if field not in _UNSAID}, "then": words}

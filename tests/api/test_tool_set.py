@@ -91,6 +91,54 @@ def test_what_is_read_in_the_compact_set_ends_with_what_to_do_and_its_row_does_n
     assert shown == [{**found, **advice}, *rows[1:]], "neither an error nor a change is something to answer with"
 
 
+SHOWN = 'You can wait like this:\n```json\n{"name": "wait", "arguments": {"from_agents": ["kid"]}}\n```'
+
+
+@pytest.mark.parametrize(
+    ("set_", "answer", "told"),
+    [
+        ("compact", SHOWN, ["wait"]),
+        ("compact", "The kid said 42.", ["wait"]),
+        ("compact", "", ["wait"]),
+        ("full", SHOWN, ["perhaps"]),
+        ("full", "The kid is at work.", []),
+    ],
+    ids=["shown", "made up", "no word", "shown, large", "said, large"],
+)
+def test_a_small_model_that_answers_right_after_a_fork_is_sent_to_wait_once(
+    rig: Rig, open_mesh: Open, tmp_path: Path, set_: str, answer: str, told: list[str]
+):
+    configure(tmp_path, f'[tools]\nset = "{set_}"\n')
+    more = [do(call("wait", from_agents=["kid"])), say("It said well.")] if told else []
+    rig.script("root", do(call("fork", name="kid", prompt="look")), say(answer), *more)
+    rig.script("kid", say("well"))
+    mesh = open_mesh()
+    with mesh.worker():
+        session = mesh.start_session(permission_mode="all")
+        said = session.run("go")
+    rows = session.root.conversation()
+    assert [row.content["correction"] for row in rows if "correction" in row.content and row.kind == "user"] == told
+    if told == ["wait"]:
+        assert said == "It said well."
+        assert "Call wait now" in str(rig.requests("root")[2].body["messages"][-1]["content"])
+
+
+def test_a_small_model_that_goes_on_without_waiting_is_not_asked_again(rig: Rig, open_mesh: Open, tmp_path: Path):
+    configure(tmp_path, '[tools]\nset = "compact"\n')
+    rig.script("root", do(call("fork", name="kid", prompt="look")), say("It works."), *[say("I said so.")] * 3)
+    rig.script("kid", say("well"))
+    mesh = open_mesh()
+    with mesh.worker():
+        session = mesh.start_session(permission_mode="all")
+        assert session.run("go") == "I said so."
+    corrections = [
+        row.content["correction"]
+        for row in session.root.conversation()
+        if row.kind == "user" and "correction" in row.content
+    ]
+    assert corrections == ["wait"]
+
+
 def test_forks_have_the_set_of_their_root_and_what_it_lacks_is_refused(rig: Rig, open_mesh: Open, tmp_path: Path):
     configure(tmp_path, '[tools]\nset = "compact"\n')
     rig.script(

@@ -269,15 +269,22 @@ def test_a_fork_of_the_compact_set_sees_what_its_parent_was_told(db):
         assert compact.context_of_forks(told) is None
 
 
-def test_results_end_with_advice_for_agents_that_were_told_the_compact_set(db):
+def test_agents_that_were_told_the_compact_set_read_results_with_advice(db):
     tools = toolset.builtin(db)
     offered = compact.definitions(tools, own_trees=False)
-    advised = {"bash", "fork", "glob", "grep", "read", "send", "wait"}
-    assert compact.advice(offered).keys() == advised
-    assert compact.advice([each for each in offered if each["function"]["name"] == "read"]).keys() == advised
+    only_read = [each for each in offered if each["function"]["name"] == "read"]
     foreign = {"type": "function", "function": {"name": "mcp__x__read", "description": "Read a text file"}}
+    stored = {"agent_id": "1f", "name": "a", "cache": "it begins without the conversation"}
+    for told in (offered, only_read):
+        reword = compact.rewording(told)
+        advised = {each for each in [*tools, "mcp__x__read"] if reword(each, stored) != stored}
+        assert advised == {"bash", "fork", "glob", "grep", "read", "send", "wait"}
+        read = {"agent_id": "1f", "name": "a", "then": "call wait only when all children are forked"}
+        assert reword("fork", stored) == read, "with the words about the cache, a small model often waited at once"
+        refused = {"error": "no", "cache": "words"}
+        assert (reword("fork", refused), reword("fork", "text")) == (refused, "text")
     for told in (toolset.definitions(tools), [foreign], []):
-        assert compact.advice(told) == {}
+        assert compact.rewording(told)("fork", stored) == stored
 
 
 def test_the_definitions_are_the_same_however_often_they_are_made() -> None:
