@@ -143,6 +143,7 @@ def _work(
             if linger is not None and served.idle_since is not None:
                 seen = time.monotonic() if served.are_needed() else seen
                 if _has_lingered(served, seen, linger):  # checked again: the look may have waited for the database
+                    tell(f"ended: there was nothing to do for {linger:g} s")
                     break
             if linger is not None and time.monotonic() - served.beat_at >= _AWAY * max(linger, 1):
                 tell("ended: the database has been away for too long")

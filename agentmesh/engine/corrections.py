@@ -86,8 +86,8 @@ def says_nothing(text: str) -> bool:
 
 
 def must_call(rows: Sequence[Row]) -> bool:
-    """Return whether the next answer must be a tool call, because the last one was meant as a call."""
-    return bool(rows) and rows[-1].content.get("correction") == Reason.CALL
+    """Return whether the next answer must be a tool call: the last one was meant as a call, or came too early."""
+    return bool(rows) and rows[-1].content.get("correction") in (Reason.CALL, Reason.WAIT)
 
 
 def asked(rows: Sequence[Row]) -> str:
@@ -219,8 +219,8 @@ _PERHAPS_WORDS: Final = (
     "were asked for it, do not call the tool: give your answer again as it was."
 )
 _WAIT_WORDS: Final = (
-    "Nothing has been waited for: the children that you forked are still at work. Call wait now, with no words before "
-    "or after the JSON object."
+    "Nothing has been waited for: the children that you forked are still at work. Call wait now, with their ids in "
+    "from_agents, and with no words before or after the JSON object."
 )
 """They offer nothing else: a small model that may give its answer again does that."""
 _EMPTY_WORDS: Final = "Your last answer was empty. Give your result now, in words, from what your tools have returned."

@@ -22,6 +22,8 @@ from agentmesh.llm.port import ChatRequest, Reply, ToolCall, Unread
 from agentmesh.llm.toolcalls import OpenCall, unique_ids
 
 _ARGUMENTS = ("arguments", "parameters")
+_ENDLESS = 64
+"""Blanks at the end of an answer that was cut at its limit: it had ended before them."""
 _NAMES = ("name", "function")
 _QUOTING = re.compile(r"(?:\\n|\n)(?:\s|\\t)*\d+(?:\t|\\t|→|:)|\\[nrt]|[\s\\]+")
 _BESIDES = frozenset({"id", "type", "index"})
@@ -108,7 +110,7 @@ class _Block(NamedTuple):
 
 def read(reply: Reply, request: ChatRequest, taken_ids: Callable[[], Collection[str]], seed: bytes) -> Reply:
     """Return the reply with the calls in its text and a note that keeps the text; otherwise with what was not read."""
-    if request.as_text or reply.tool_calls or not request.tools or reply.finish_reason not in ("stop", "tool_calls"):
+    if request.as_text or reply.tool_calls or not request.tools or not _has_ended(reply):
         return reply
     offered = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in request.tools}
     found = find(reply.text, offered, request.asked)
@@ -127,6 +129,16 @@ def read(reply: Reply, request: ChatRequest, taken_ids: Callable[[], Collection[
         finish_reason="tool_calls",
         notes=(*reply.notes, f"The tool calls were read from text: {reply.text.strip()}"),
     )
+
+
+def _has_ended(reply: Reply) -> bool:
+    """Whether an answer is whole: the model ended it, or wrote nothing but blanks until its limit.
+
+    Small models do the latter under a server's constraint, which allows blanks after a call without end.
+    """
+    if reply.finish_reason == "length":
+        return len(reply.text) - len(reply.text.rstrip()) >= _ENDLESS
+    return reply.finish_reason in ("stop", "tool_calls")
 
 
 def find(text: str, offered: _Offered, asked: str = "") -> Found:

@@ -120,7 +120,9 @@ def test_a_small_model_that_answers_right_after_a_fork_is_sent_to_wait_once(
     assert [row.content["correction"] for row in rows if "correction" in row.content and row.kind == "user"] == told
     if told == ["wait"]:
         assert said == "It said well."
-        assert "Call wait now" in str(rig.requests("root")[2].body["messages"][-1]["content"])
+        asked = rig.requests("root")[2].body
+        assert "Call wait now" in str(asked["messages"][-1]["content"])
+        assert asked["tool_choice"] == "required"
 
 
 def test_a_small_model_that_goes_on_without_waiting_is_not_asked_again(rig: Rig, open_mesh: Open, tmp_path: Path):

@@ -300,6 +300,7 @@ def test_a_worker_that_lingers_does_not_outlive_its_database(am, mesh, proxy):
 def test_a_worker_that_lingers_ends_by_itself(am):
     done = am("worker", "--linger", "0")
     assert (done.code, done.out) == (0, "")
+    assert "ended: there was nothing to do for 0 s" in done.err
 
 
 @pytest.mark.parametrize("command", [["ps", "--all"], ["db", "status"], ["run", "hello"], ["worker"], []])

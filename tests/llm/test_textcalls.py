@@ -439,6 +439,20 @@ def test_a_request_without_tools_gets_text():
 
 def test_what_the_limit_cut_stays_text():
     assert read(fenced(LS), finish_reason="length").tool_calls == ()
+    assert read(fenced(LS) + "\n" * 20, finish_reason="length").tool_calls == ()
+
+
+@pytest.mark.parametrize("text", [fenced(LS), LS, f"<tool_call>{LS}</tool_call>"])
+def test_a_call_with_endless_blanks_after_it_was_not_cut(text: str):
+    reply = read(text + "\n \t" * 200, finish_reason="length")
+    assert len(reply.tool_calls) == 1
+    assert reply.finish_reason == "tool_calls"
+
+
+@pytest.mark.parametrize("text", ["There are three.", LS[:-2], f"Like this:\n{fenced(LS)}", f"{LS}\n{LS[:-5]}"])
+def test_endless_blanks_make_no_call_of_what_is_none(text: str):
+    reply = read(text + "\n" * 600, finish_reason="length")
+    assert (reply.tool_calls, reply.finish_reason) == ((), "length")
 
 
 def test_a_provider_reads_text_unless_it_is_told_not_to():
