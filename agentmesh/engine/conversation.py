@@ -10,7 +10,7 @@ from agentmesh.domain import workplace
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Row, ToolSettings
 from agentmesh.domain.states import Kind
-from agentmesh.engine.messages import Message, Reword, dumps, message, unchanged
+from agentmesh.engine.messages import Message, Reword, dumps, message
 from agentmesh.llm import picture
 from agentmesh.llm.request import Same
 
@@ -24,13 +24,13 @@ class Conversation:
     """Messages of one agent in the order in which they are sent: a summary, what was inherited, its own."""
 
     def __init__(
-        self, agent_id: AgentId, settings: ToolSettings, rows: Iterable[Row], reword: Reword = unchanged
+        self, agent_id: AgentId, settings: ToolSettings, rows: Iterable[Row], reword: Reword | None = None
     ) -> None:
-        """``reword`` makes of results what the model reads."""
+        """``reword`` makes of results what a small model reads; others read them as they are stored."""
         self.agent_id = agent_id
         self._reword = reword
-        self.is_small = reword is not unchanged
-        """Whether its model is a small one, which reads advice in results."""
+        self.is_small = reword is not None
+        """Whether the agent has the tools of a small model, which needs to hear more often what to do."""
         self.tools: Sequence[dict[str, Any]] = settings.tools
         self.rows: list[Row] = []
         """The rows of all ``messages`` except the first."""

@@ -62,7 +62,7 @@ class Verdict:
 def judge(reply: Reply, rows: Sequence[Row], tools: Sequence[Mapping[str, Any]], *, is_small: bool = False) -> Verdict:
     """Return what to do with an answer; ``rows`` are the conversation that it answers.
 
-    ``is_small``: the model is a small one, as its results end with advice. It forks children for what they find.
+    ``is_small``: the agent has the tools of a small model, which forks children only for what they find.
     """
     if reply.tool_calls or reply.finish_reason not in ("stop", "tool_calls"):
         return Verdict()
@@ -113,11 +113,12 @@ def _of_call(reply: Reply, rows: Sequence[Row], tools: Sequence[Mapping[str, Any
 
 
 def _has_just_forked(rows: Sequence[Row], tools: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether an answer follows a fork, so that it cannot know what the child finds; and wait is offered."""
-    if not rows or rows[-1].kind is not Kind.TOOL_RESULT or rows[-1].content["name"] != "fork":
+    """Return whether an answer follows a fork, so that it cannot know what the child finds, and wait is offered."""
+    if not rows or rows[-1].kind is not Kind.TOOL_RESULT:
         return False
-    can_wait = any(tool["function"]["name"] == "wait" for tool in tools)
-    return can_wait and "error" not in rows[-1].content["result"]
+    newest = rows[-1].content
+    has_forked = newest["name"] == "fork" and "error" not in newest["result"]
+    return has_forked and any(tool["function"]["name"] == "wait" for tool in tools)
 
 
 def _is_silent(reply: Reply, rows: Sequence[Row], tools: Sequence[Mapping[str, Any]]) -> bool:
@@ -219,10 +220,10 @@ _PERHAPS_WORDS: Final = (
     "were asked for it, do not call the tool: give your answer again as it was."
 )
 _WAIT_WORDS: Final = (
-    "Nothing has been waited for: the children that you forked are still at work. Call wait now, with their ids in "
-    "from_agents, and with no words before or after the JSON object."
+    "You have not waited for the children that you forked, so you do not know yet what they found. Call wait now, with "
+    "their ids in from_agents, and with no words before or after the JSON object."
 )
-"""They offer nothing else: a small model that may give its answer again does that."""
+"""Offers nothing else: a small model that may give its answer again does that."""
 _EMPTY_WORDS: Final = "Your last answer was empty. Give your result now, in words, from what your tools have returned."
 _TOLD_WORDS: Final = (
     "Your last answer says what you did or will do, but {tools} was never called in this conversation, so it has not "

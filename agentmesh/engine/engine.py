@@ -9,7 +9,7 @@ from typing import Any
 
 from agentmesh.engine.feed import Feed
 from agentmesh.engine.images import Images
-from agentmesh.engine.messages import Reword, unchanged
+from agentmesh.engine.messages import Reword
 from agentmesh.engine.observer import Observer
 from agentmesh.engine.prefixes import Prefixes
 from agentmesh.engine.settings import SharedSettings
@@ -36,8 +36,8 @@ class Engine:
     """Share of a model's window that a request may take before older rows become a summary."""
     foreign: Callable[[Mapping[str, Any]], Tool | None] = lambda _definition: None
     """Makes the tool for a definition in an agent's settings that is not in ``tools``; None if it cannot."""
-    rewording: Callable[[Sequence[Mapping[str, Any]]], Reword] = lambda _told: unchanged
-    """Returns what makes of results what an agent's model reads, by the tools that it was told."""
+    rewording: Callable[[Sequence[Mapping[str, Any]]], Reword | None] = lambda _told: None
+    """Returns how results are written for an agent that was told these tools; None if as they are stored."""
     observer: Observer = field(default_factory=Observer)
     """Is told what agents do."""
     workspaces: Workspaces | None = None

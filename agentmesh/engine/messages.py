@@ -26,13 +26,11 @@ _LONGEST_NAME = 64
 _strict = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
-def unchanged(_tool: str, result: Any) -> Any:
-    """Return the result as it is stored."""
-    return result
+def message(row: Row, reword: Reword | None = None) -> Message | None:
+    """Return the message that shows this row to the model, or None for rows that no model sees.
 
-
-def message(row: Row, reword: Reword = unchanged) -> Message | None:
-    """Return the message that shows this row to the model, or None for rows that no model sees."""
+    Without ``reword`` the model reads results as they are stored.
+    """
     match row.kind:
         case Kind.USER:
             text = "\n\n".join(filter(None, [_answered(row.content), row.content["text"]]))
@@ -43,8 +41,9 @@ def message(row: Row, reword: Reword = unchanged) -> Message | None:
         case Kind.ASSISTANT:
             return _assistant(row.content)
         case Kind.TOOL_RESULT:
-            content = _shown(dumps(reword(row.content["name"], row.content["result"])), row)
-            return {"role": "tool", "tool_call_id": row.content["call_id"], "content": content}
+            result = row.content["result"]
+            shown = reword(row.content["name"], result) if reword else result
+            return {"role": "tool", "tool_call_id": row.content["call_id"], "content": _shown(dumps(shown), row)}
         case Kind.SUMMARY:
             return {"role": "user", "content": _summary(row.content)}
         case Kind.CAPTURE | Kind.COMMAND | Kind.EVENT | Kind.MARK | Kind.ERROR:

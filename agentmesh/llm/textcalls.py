@@ -18,7 +18,7 @@ from agentmesh.domain import jsontext
 from agentmesh.domain.text import storable
 from agentmesh.llm.bounds import MOST_CALLS
 from agentmesh.llm.callpieces import Kind, Piece, split
-from agentmesh.llm.port import ChatRequest, Reply, ToolCall, Unread
+from agentmesh.llm.port import LIMIT, ChatRequest, Reply, ToolCall, Unread
 from agentmesh.llm.toolcalls import OpenCall, unique_ids
 
 _ARGUMENTS = ("arguments", "parameters")
@@ -136,7 +136,7 @@ def _has_ended(reply: Reply) -> bool:
 
     Small models do the latter under a server's constraint, which allows blanks after a call without end.
     """
-    if reply.finish_reason == "length":
+    if reply.finish_reason in ("length", LIMIT):
         return len(reply.text) - len(reply.text.rstrip()) >= _ENDLESS
     return reply.finish_reason in ("stop", "tool_calls")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agentmesh.engine.messages import Reword, unchanged
+from agentmesh.engine.messages import Reword
 from agentmesh.engine.tool import Tool
 from agentmesh.tools import tool_schema
 from agentmesh.tools.report import Report
@@ -69,16 +69,15 @@ def context_of_forks(told: Sequence[Mapping[str, Any]]) -> str | None:
     return "none" if any(_ALONE in each for each in words) else None
 
 
-def rewording(told: Sequence[Mapping[str, Any]]) -> Reword:
-    """Return what makes of results what an agent reads that was told these tools.
+def rewording(told: Sequence[Mapping[str, Any]]) -> Reword | None:
+    """Return how results are written for an agent that was told these tools; None if as they are stored.
 
     A small model that has read what it was asked for calls the same tool again, unless the last words that it reads say
-    what to do: decision 0075. Agents with the full set, and sessions that began with other words, read results as they
-    are stored.
+    what to do: decision 0075. Agents with the full set, and sessions that began with other words, get None.
     """
     said = [(tool["function"]["name"], tool["function"]["description"]) for tool in told]
     is_set = any(words == compact_description(name) for name, words in said)
-    return _reworded if is_set else unchanged
+    return _reworded if is_set else None
 
 
 def _reworded(tool: str, result: Any) -> Any:

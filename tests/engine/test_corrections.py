@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import UUID
 
 import pytest
 
+from agentmesh.domain.ids import AgentId
+from agentmesh.domain.rows import Row
+from agentmesh.domain.states import Kind
 from agentmesh.engine import corrections
 from agentmesh.engine.corrections import SHOWN, TOLD
 from agentmesh.engine.recording import WORDLESS
@@ -200,6 +204,35 @@ def test_tales_in_several_words(text: str, tools: str):
     assert correction is not None
     assert f"but {tools} was never called" in correction.text
     assert corrections.judge(Reply(text), [], []) == corrections.Verdict()
+
+
+def result(name: str, **fields: Any) -> Row:
+    return Row(AgentId(UUID(int=1)), 3, Kind.TOOL_RESULT, {"call_id": "c", "name": name, "result": fields})
+
+
+SENT = Row(AgentId(UUID(int=1)), 2, Kind.USER, {"text": "Call wait now.", "correction": "wait"})
+
+
+@pytest.mark.parametrize(
+    ("rows", "offered", "is_sent"),
+    [
+        ([result("fork", agent_id="1f")], ("fork", "wait"), True),
+        ([result("wait", outcome="complete"), result("fork", agent_id="1f")], ("fork", "wait"), True),
+        ([result("fork", error="There are too many agents.")], ("fork", "wait"), False),
+        ([result("fork", agent_id="1f"), result("wait", outcome="complete")], ("fork", "wait"), False),
+        ([result("fork", agent_id="1f")], ("fork",), False),
+        ([SENT, result("fork", agent_id="1f")], ("fork", "wait"), False),
+        ([], ("fork", "wait"), False),
+    ],
+    ids=["fork", "one more", "refused", "waited", "cannot wait", "was sent before", "nothing"],
+)
+def test_only_who_forked_last_and_can_wait_is_sent_to_wait(rows: list[Row], offered: tuple[str, ...], is_sent: bool):
+    tools = [{"function": {"name": name, "parameters": {}}} for name in offered]
+    correction = corrections.judge(Reply("Three."), rows, tools, is_small=True).correction
+    assert (correction is not None) is is_sent
+    assert corrections.judge(Reply("Three."), rows, tools) == corrections.Verdict(), "others may leave a child at work"
+    cut = Reply("Three.", finish_reason="length")
+    assert corrections.judge(cut, rows, tools, is_small=True) == corrections.Verdict()
 
 
 LOOK = do(call("glob", pattern="*.none"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentmesh.llm import textcalls
 from agentmesh.llm.bounds import MOST_CALLS
-from agentmesh.llm.port import ChatRequest, Reply, ToolCall, Unread
+from agentmesh.llm.port import LIMIT, ChatRequest, Reply, ToolCall, Unread
 from tests.llm.asking import TOOL, ask
 from tests.llm.misbehaving import delta, good, misbehaving, stream, text
 
@@ -443,8 +443,9 @@ def test_what_the_limit_cut_stays_text():
 
 
 @pytest.mark.parametrize("text", [fenced(LS), LS, f"<tool_call>{LS}</tool_call>"])
-def test_a_call_with_endless_blanks_after_it_was_not_cut(text: str):
-    reply = read(text + "\n \t" * 200, finish_reason="length")
+@pytest.mark.parametrize("limit", ["length", LIMIT])
+def test_a_call_with_endless_blanks_after_it_was_not_cut(text: str, limit: str):
+    reply = read(text + "\n \t" * 200, finish_reason=limit)
     assert len(reply.tool_calls) == 1
     assert reply.finish_reason == "tool_calls"
 

@@ -277,6 +277,7 @@ def test_agents_that_were_told_the_compact_set_read_results_with_advice(db):
     stored = {"agent_id": "1f", "name": "a", "cache": "it begins without the conversation"}
     for told in (offered, only_read):
         reword = compact.rewording(told)
+        assert reword is not None
         advised = {each for each in [*tools, "mcp__x__read"] if reword(each, stored) != stored}
         assert advised == {"bash", "fork", "glob", "grep", "read", "send", "wait"}
         read = {"agent_id": "1f", "name": "a", "then": "call wait only when all children are forked"}
@@ -284,7 +285,7 @@ def test_agents_that_were_told_the_compact_set_read_results_with_advice(db):
         refused = {"error": "no", "cache": "words"}
         assert (reword("fork", refused), reword("fork", "text")) == (refused, "text")
     for told in (toolset.definitions(tools), [foreign], []):
-        assert compact.rewording(told)("fork", stored) == stored
+        assert compact.rewording(told) is None
 
 
 def test_the_definitions_are_the_same_however_often_they_are_made() -> None:
