@@ -6,12 +6,14 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from agentmesh.domain.text import one_line, storable
-from agentmesh.llm.bounds import Bounds, Room
+from agentmesh.llm.bounds import BLANKS, Bounds, Room
 from agentmesh.llm.port import Reply, ToolCall, Usage, Watch
 from agentmesh.llm.toolcalls import CallCollector, unique_ids
 from agentmesh.llm.usage import read_cost, read_usage
 
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
+_ENDS = "}]>`"
+"""Characters with which a call in a text may end."""
 _BESIDES_CONTENT = frozenset({*_REASONING_FIELDS, "refusal", "tool_calls", "function_call"})
 _FINISH = {
     "function_call": "tool_calls",
@@ -40,6 +42,9 @@ class Assembly:
         self._text: list[str] = []
         self._untold: list[str] = []
         """Pieces of text that were not yet passed to the watch."""
+        self._blanks = 0
+        """Blanks at the end of the text, after a character with which a call may end; if the answer is constrained."""
+        self._may_have_ended = False
         self._reasoning: list[str] = []
         began = lambda name: watch.tool(storable(name))  # noqa: E731
         self._calls = CallCollector(began, self._room)
@@ -96,6 +101,8 @@ class Assembly:
             if isinstance(choice, dict) and not choice.get("index"):
                 self._choose(choice)
         # A total that comes with the end of an answer is no reason to stop it.
+        if self._blanks >= BLANKS and not self.finish_reason:
+            raise self._room.bounds.of_blanks()
         self._room.check(self.usage.output_tokens if self.usage and not self.finish_reason else 0)
 
     def tell(self) -> None:
@@ -165,6 +172,16 @@ class Assembly:
         text = self._room.take(text)
         self._text.append(text)
         self._untold.append(text)
+        if self._room.bounds.is_constrained:
+            self._count_blanks(text)
+
+    def _count_blanks(self, text: str) -> None:
+        said = text.rstrip()
+        if said:
+            self._blanks = 0
+            self._may_have_ended = said[-1] in _ENDS
+        if self._may_have_ended:
+            self._blanks += len(text) - len(said)
 
     def _think(self, text: str, field: str) -> None:
         # Some servers send the same text in two fields.

@@ -8,6 +8,8 @@ BYTES_PER_TOKEN = 4
 """The usual estimate if no tokens are reported."""
 MOST_CALLS = 128
 """Tool calls of one answer."""
+BLANKS = 64
+"""Blanks in a row after which nothing more is to come, if they stand where a call may have ended."""
 _LENIENCE = 2
 """Factor for a server that was given a token limit: prose has about five bytes per token, code more."""
 _BODY_FACTOR, _BODY_EXTRA = 4, 256 * 1024
@@ -31,6 +33,8 @@ class Bounds:
     """Output tokens, estimated unless the server reports them while it streams."""
     size: int = 1024 * 1024
     """Bytes of text, reasoning and tool calls."""
+    is_constrained: bool = False
+    """Whether the answer must be a call. A grammar allows blanks after it without end, and small models write them."""
     is_told: bool = False
     """Whether the server was given the token limit and counts itself: then our estimate stops the answer only later."""
 
@@ -56,6 +60,10 @@ class Bounds:
     def of_size(self) -> AnswerTooLong:
         """Return the error for too many bytes."""
         return AnswerTooLong(f"limits.answer_bytes ({self.size:,} bytes)")
+
+    def of_blanks(self) -> AnswerTooLong:
+        """Return the error for blanks without end."""
+        return AnswerTooLong(f"{BLANKS} blanks in a row")
 
     def of_calls(self) -> AnswerTooLong:
         """Return the error for too many tool calls."""

@@ -252,6 +252,7 @@ class OpenAIChat:
         quirks = self._quirks.get(request.model, Quirks())
         if forced := constraint.settings(request, quirks.without, known.forced_calls):
             request = replace(request, settings={**request.settings, **forced})
+            bounds = replace(bounds, is_constrained=True)
         if EMPTY_CONTENT in quirks.without:
             request = with_null_content(request)
         has_images = picture.has_images(request.messages)

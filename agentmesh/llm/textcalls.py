@@ -16,14 +16,12 @@ from typing import Any, NamedTuple
 
 from agentmesh.domain import jsontext
 from agentmesh.domain.text import storable
-from agentmesh.llm.bounds import MOST_CALLS
+from agentmesh.llm.bounds import BLANKS, MOST_CALLS
 from agentmesh.llm.callpieces import Kind, Piece, split
 from agentmesh.llm.port import LIMIT, ChatRequest, Reply, ToolCall, Unread
 from agentmesh.llm.toolcalls import OpenCall, unique_ids
 
 _ARGUMENTS = ("arguments", "parameters")
-_ENDLESS = 64
-"""Blanks at the end of an answer that was cut at its limit: it had ended before them."""
 _NAMES = ("name", "function")
 _QUOTING = re.compile(r"(?:\\n|\n)(?:\s|\\t)*\d+(?:\t|\\t|→|:)|\\[nrt]|[\s\\]+")
 _BESIDES = frozenset({"id", "type", "index"})
@@ -137,7 +135,7 @@ def _has_ended(reply: Reply) -> bool:
     Small models do the latter under a server's constraint, which allows blanks after a call without end.
     """
     if reply.finish_reason in ("length", LIMIT):
-        return len(reply.text) - len(reply.text.rstrip()) >= _ENDLESS
+        return len(reply.text) - len(reply.text.rstrip()) >= BLANKS
     return reply.finish_reason in ("stop", "tool_calls")
 
 

@@ -48,10 +48,10 @@ class Log:
         )
 
 
-def ask(server: Server, log: Log | None = None, **fields: Any) -> Reply:
+def ask(server: Server, log: Log | None = None, *, asked: ChatRequest | None = None, **fields: Any) -> Reply:
     model = client(server, **fields)
     try:
-        return model.complete(request(), Cancel(), (log or Log()).watch())
+        return model.complete(asked or request(), Cancel(), (log or Log()).watch())
     finally:
         model.close()
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from agentmesh.domain.cancel import Cancel
-from agentmesh.llm.bounds import MOST_CALLS, Bounds
+from agentmesh.llm.bounds import BLANKS, MOST_CALLS, Bounds
 from agentmesh.llm.port import LIMIT, CallFailed, ChatRequest, Reply
 from agentmesh.llm.provider import Provider
 from tests.llm.asking import Log, ask, client, request
@@ -96,6 +96,47 @@ def test_an_endless_answer_is_stopped_and_what_came_is_kept(answer):
     assert 0 < said(reply) <= SMALL.size
     assert "stopped at limits.answer_" in " ".join(reply.notes)
     assert len(server.chats) == 1
+
+
+FORCED = replace(request(), must_call=True)
+LS = '{"name": "bash", "arguments": {"command": "ls"}}'
+
+
+@pytest.mark.parametrize("blank", ["\n", " \n", "\t", " " * 100])
+@pytest.mark.parametrize("end", ["", "\n```"])
+def test_blanks_without_end_after_a_call_that_was_demanded_are_not_awaited(blank, end):
+    written = f"```json\n{LS}{end}" if end else LS
+    answer = endless(
+        data(delta(content=written[:9])), data(delta(content=written[9:])), piece=data(delta(content=blank))
+    )
+    with misbehaving(answer) as server:
+        reply = ask(server, asked=FORCED)
+    assert [call.arguments for call in reply.tool_calls] == ['{"command": "ls"}']
+    assert reply.finish_reason == "tool_calls"
+    assert f"{BLANKS} blanks in a row" in " ".join(reply.notes)
+
+
+@pytest.mark.parametrize("said", ["Well", '{"name": "bash", "arguments": {"command": "', '{"name":'])
+def test_blanks_where_no_call_can_have_ended_are_counted_as_any_text(said):
+    with misbehaving(endless(data(delta(content=said)), piece=data(delta(content="\n")))) as server:
+        reply = ask(server, asked=FORCED, bounds=SMALL)
+    assert (reply.tool_calls, reply.finish_reason) == ((), LIMIT)
+    assert "limits.answer_" in " ".join(reply.notes)
+
+
+def test_blanks_of_an_answer_that_may_be_text_are_counted_as_any_text():
+    with misbehaving(endless(data(delta(content=LS)), piece=data(delta(content="\n")))) as server:
+        reply = ask(server, bounds=SMALL)
+    assert "limits.answer_" in " ".join(reply.notes)
+
+
+def test_blanks_within_a_call_that_was_demanded_end_nothing():
+    spread = LS.replace(": {", ": {" + "\n" + " " * 100)
+    pieces = [data(delta(content=piece)) for piece in (spread[:30], spread[30:60], spread[60:], "\n" * (BLANKS - 1))]
+    with misbehaving(stream(*pieces, data(delta("stop")))) as server:
+        reply = ask(server, asked=FORCED)
+    assert [call.arguments for call in reply.tool_calls] == ['{"command": "ls"}']
+    assert "in a row" not in " ".join(reply.notes)
 
 
 @pytest.mark.parametrize("name", [None, "bash"])
