@@ -8,17 +8,21 @@ from typing import Any
 import pytest
 
 from agentmesh.domain.errors import (
+    AgentsLimit,
     BadArgument,
     BudgetSpent,
     CallClosed,
+    ChildrenLimit,
     LimitReached,
+    LivingLimit,
     MessageTooLarge,
     NoSuchTask,
     NoTree,
+    SpawnsLimit,
 )
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus
-from agentmesh.store import agents, batches, sessions, steps, tasks, workers
+from agentmesh.store import agents, batches, limits, sessions, steps, tasks, workers
 from agentmesh.store.call import Lease
 from tests.fixtures.invariants import violations
 from tests.fixtures.mesh import MODEL, Mesh
@@ -101,6 +105,32 @@ def test_without_side_it_takes_the_free_room_and_never_more(mesh: Mesh):
     assert (states(mesh), mesh.one("select side from agentmesh.v_batches")) == ("rrqqq", 2)
     mesh.answer(child(mesh, 1))
     assert states(mesh) == "drrqq"
+
+
+@pytest.mark.parametrize(
+    ("limit", "refusal"),
+    [
+        ("max_children", ChildrenLimit),
+        ("max_agents", AgentsLimit),
+        ("max_living", LivingLimit),
+        ("max_spawns", SpawnsLimit),
+    ],
+)
+def test_after_a_batch_no_fork_passes_a_limit(mesh: Mesh, limit: str, refusal: type[LimitReached]):
+    """The session's counter of agents that were made must not fall behind, since nothing is counted while it is low."""
+    most = {"max_children": 10, "max_agents": 11, "max_living": 11, "max_spawns": 10}[limit]
+    mesh.run(limits.set_limits, mesh.session, {"max_children": 50, limit: most})
+    batch(mesh, *map(str, range(8)))
+    for name in ("a", "b"):
+        mesh.fork(mesh.root, name, "work")
+    with pytest.raises(refusal):
+        mesh.fork(mesh.root, "c", "work")
+
+
+def test_one_batch_alone_passes_no_limit(mesh: Mesh):
+    mesh.conn.execute("update agentmesh.sessions set max_children = 50, max_agents = 50, max_living = 5")
+    batch(mesh, *map(str, range(30)), side=30)
+    assert states(mesh) == "rrrr" + "q" * 26
 
 
 def test_a_side_wider_than_the_limits_is_bounded_by_them(mesh: Mesh):

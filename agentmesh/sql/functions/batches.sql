@@ -63,8 +63,8 @@ language sql stable set jit = off set enable_bitmapscan = off set enable_seqscan
   select least(
     session.max_children - (select count(*) from agentmesh.agents a where a.parent_id = me.id and agentmesh.counts(a) and a.id is distinct from free_room.ended),
     session.max_agents - (select count(*) from agentmesh.agents a where a.session_id = session.id and a.status = 'running' and a.id is distinct from free_room.ended),
-    case when session.tree_version >= agentmesh.most_living(session) then agentmesh.most_living(session) - (select count(*) from agentmesh.agents a
-      where a.session_id = session.id and a.status <> 'dead' and agentmesh.counts(a) and a.id is distinct from free_room.ended) end)::integer
+    agentmesh.most_living(session) - (select count(*) from agentmesh.agents a
+      where a.session_id = session.id and a.status <> 'dead' and agentmesh.counts(a) and a.id is distinct from free_room.ended))::integer
 $$;
 
 comment on function agentmesh.free_room is 'How many further children an agent may have now; ended is one that does not count any more.';
@@ -78,6 +78,7 @@ declare
   one agentmesh.batch_items;
   refusal jsonb;
   most integer := batch.side;
+  made integer := 0;
 begin
   if batch.started < batch.items and batch.running < batch.side then
     most := least(most, batch.running + agentmesh.free_room(me, session, start_items.ended), batch.running + agentmesh.spawns_left(session));
@@ -94,12 +95,14 @@ begin
     loop
       if agentmesh.start_item(batch, one, me, session) then
         batch.running := batch.running + 1;
+        made := made + 1;
       else
         batch.failed := batch.failed + 1;
       end if;
       batch.started := one.place;
       exit when batch.running >= most;
     end loop;
+    update agentmesh.sessions s set tree_version = s.tree_version + made where s.id = session.id;  -- one for each: require_room counts by it
     update agentmesh.batches b set running = batch.running, started = batch.started, failed = batch.failed,
       ended_at = case when batch.done + batch.failed = b.items then clock_timestamp() end
     where b.parent = batch.parent and b.seq = batch.seq and b.ordinal = batch.ordinal;

@@ -262,7 +262,7 @@ begin
   if refusal is not null then
     perform agentmesh.refuse('AM038', refusal ->> 'error', refusal ->> 'hint');
   end if;
-  -- Making an agent raises tree_version: if fewer agents were ever made than may live, no counting is needed.
+  -- Every agent that is made raises tree_version: if fewer were ever made than may live, no counting is needed.
   if session.tree_version > session.max_children then
     select count(*) into living from agentmesh.agents a where a.parent_id = parent.id and agentmesh.counts(a);
   end if;

@@ -49,7 +49,7 @@ comment on function agentmesh.spawns_left is 'How many agents the session may st
 create function agentmesh.spawns_refusal(session agentmesh.sessions) returns jsonb
 language plpgsql stable as $$
 begin
-  -- Making an agent raises tree_version, so nothing is counted while it is low.
+  -- Every agent that is made raises tree_version, so nothing is counted while it is low.
   if session.tree_version >= session.max_spawns and agentmesh.spawns_left(session) = 0 then
     return jsonb_build_object('error', format('the session has made %s agents, its limit (max_spawns)', session.max_spawns),
       'hint', 'Do not retry. Give the work to an agent that is there, or do it yourself. A person changes the limit by: agentmesh limits --max-spawns N');
