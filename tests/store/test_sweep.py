@@ -84,6 +84,28 @@ def test_a_killed_process_loses_its_lock_and_then_its_agents(mesh: Mesh, process
     assert mesh.claim() == [a]
 
 
+def test_an_agent_that_somebody_has_locked_holds_up_no_other(mesh: Mesh, database_url: str):
+    """Sweeping is in the commit of the heartbeat: waiting for the lock would stop that too."""
+    with psycopg.connect(database_url, autocommit=True) as old:
+        worker = mesh.join(old)
+        a, b = mesh.fork(mesh.root, "a", "work"), mesh.fork(mesh.root, "b", "work")
+        mesh.claim(worker=worker)
+    wait_until_gone(mesh, worker)
+    assert sweep(mesh) == 0
+    lease = mesh.lease(a)
+    with psycopg.connect(database_url) as other:
+        other.execute("select agentmesh.send(null, %s, 'hello')", [a])
+        mesh.conn.execute("set lock_timeout = '1 s'")
+        assert sweep(mesh, 1) == 1
+        assert mesh.claim() == [b]
+        assert sweep(mesh) == 0, "it is left"
+    assert sweep(mesh) == 1
+    assert mesh.claim() == [a]
+    assert mesh.one("select ended_at is not null from agentmesh.workers where id = %s", worker)
+    with pytest.raises(Fenced):
+        mesh.run(steps.begin_step, lease, 0)
+
+
 def test_a_frozen_process_is_dead_after_thirty_seconds_though_it_holds_its_lock(
     mesh: Mesh, process: subprocess.Popen[str]
 ):

@@ -128,20 +128,26 @@ comment on function agentmesh.give_back is 'Offer agents that a worker owns but 
 
 create function agentmesh.free_agents(workers bigint[]) returns integer
 language plpgsql as $$
-declare
-  freed integer;
-  ids uuid[];
 begin
   update agentmesh.workers w set ended_at = clock_timestamp() where w.id = any (workers);
   perform agentmesh.lock_agents(array(select a.id from agentmesh.agents a where a.worker_id = any (workers)));
-  ids := array(select a.id from agentmesh.agents a where a.worker_id = any (workers));
-  perform agentmesh.leave(array(select a.id from agentmesh.agents a where a.worker_id = any (workers) and a.external));
-  perform agentmesh.notify_work(s.session_id) from (select distinct a.session_id from agentmesh.agents a where a.worker_id = any (workers)) s;
-  update agentmesh.agents a set worker_id = null, epoch = a.epoch + 1, queued_at = clock_timestamp() where a.worker_id = any (workers);
+  return agentmesh.free_locked(array(select a.id from agentmesh.agents a where a.worker_id = any (workers)));
+end $$;
+
+comment on function agentmesh.free_agents is
+  'Take all agents from workers whose rows are locked: they can be claimed at once, and the workers are fenced.';
+
+create function agentmesh.free_locked(ids uuid[]) returns integer
+language plpgsql as $$
+declare
+  freed integer;
+begin
+  perform agentmesh.leave(array(select a.id from agentmesh.agents a where a.id = any (ids) and a.external));
+  perform agentmesh.notify_work(s.session_id) from (select distinct a.session_id from agentmesh.agents a where a.id = any (ids) and not a.external) s;
+  update agentmesh.agents a set worker_id = null, epoch = a.epoch + 1, queued_at = clock_timestamp() where a.id = any (ids) and a.worker_id is not null;
   get diagnostics freed = row_count;
   perform agentmesh.release_reservations(ids);
   return freed;
 end $$;
 
-comment on function agentmesh.free_agents is
-  'Take all agents from workers whose rows are locked: they can be claimed at once, and the workers are fenced.';
+comment on function agentmesh.free_locked is 'Take these locked agents from their workers. Returns how many can be claimed now.';

@@ -73,6 +73,7 @@ declare
   other record;
   since timestamptz := (select w.back_at from agentmesh.workers w where w.id = worker and w.back_at > w.started_at + interval '1 s');
   dead bigint[] := '{}';
+  freed integer := 0;
 begin
   for other in
     select w.id, w.seen_at, w.lost_at, l.holds, w.seen_at > clock_timestamp() + lease as ahead,
@@ -99,11 +100,17 @@ begin
       where w.id = other.id;
     end if;
   end loop;
-  return case when cardinality(dead) > 0 then agentmesh.free_agents(dead) else 0 end;
+  if cardinality(dead) > 0 then
+    -- Nobody's open transaction on one agent may hold up the others, or the heartbeat in whose commit this is.
+    freed := agentmesh.free_locked(array(select a.id from agentmesh.agents a where a.worker_id = any (dead) order by a.id for no key update skip locked));
+    update agentmesh.workers w set ended_at = clock_timestamp()
+    where w.id = any (dead) and not exists (select from agentmesh.agents a where a.worker_id = w.id);
+  end if;
+  return freed;
 end $$;
 
 comment on function agentmesh.sweep is
-  'Free the agents of workers that died: their lock is gone at two looks a second apart, or they hold it and were not seen for 30 s.';
+  'Free the agents of workers that died: their lock is gone at two looks a second apart, or they hold it and were not seen for 30 s. An agent that somebody has locked is left for the next sweep.';
 
 create function agentmesh.was_away(seen_at timestamptz) returns boolean
 language sql as $$
