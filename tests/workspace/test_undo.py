@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 import pytest
 
 from agentmesh.app.tree_words import about_undo, undo_question
 from agentmesh.config.schema import Workspace as Settings
 from agentmesh.domain.errors import AgentBusy, NoRepository, UnknownFile
 from agentmesh.domain.shape import Shape
-from agentmesh.store import agents, transcript
+from agentmesh.store import agents, moves, transcript
+from agentmesh.store.tx import Database
 from agentmesh.workspace import merging, undo
 from agentmesh.workspace.results import Later, MergeStatus, UndoStatus
+from agentmesh.workspace.workspaces import Workspaces
+from tests.fixtures.database import NewDatabase
 from tests.fixtures.engine import Rig, call, do, say
 from tests.fixtures.repositories import git, untouched, write
+from tests.fixtures.worker_process import HOST, USER
 from tests.workspace.conftest import edit, here, tree_of, with_child
 
 pytestmark = pytest.mark.timeout(120)
@@ -131,6 +136,29 @@ def test_redo_of_files_alone_leaves_the_conversation(grove: Rig):
     assert texts(rig) == before
     assert undo.redo(here(rig), rig.agent("root")).files == ()
     assert len(texts(rig)) > len(before)
+
+
+def test_a_turn_that_was_taken_back_comes_back_in_another_database(
+    grove: Rig, new_database: NewDatabase, template: str
+):
+    rig = grove
+    two_turns(rig)
+    rig.rest()
+    root, before = rig.agent("root"), texts(rig)
+    undo.undo(here(rig), root)
+    session = rig.one("select session_id from agentmesh.agents where id = %s", root)
+    with new_database(template) as url, psycopg.connect(url, autocommit=True) as there:
+        there.execute("select setval(pg_get_serial_sequence('agentmesh.snapshots', 'id'), 7000)")
+        this = moves.begin(rig.conn, session, "there")
+        moves.leave(rig.conn, there, this, session, "here")
+        moves.unpack(there, this)
+        moves.end(rig.conn, this)
+        with Database(url, role="test") as database:
+            done = undo.redo(Workspaces(database, rig.data_dir, host=HOST, os_user=USER), root)
+            rows = database.run(transcript.context, root)
+    assert (done.status, {one.path for one in done.files}) == (UndoStatus.DONE, {"a.txt", "deep/er/x", "src/b.py"})
+    assert (rig.workdir / "a.txt").read_text() == "second turn\n"
+    assert [str(row.content.get("text")) for row in rows if row.content.get("text")] == before
 
 
 def test_what_somebody_else_has_changed_since_is_refused_and_the_others_offered(grove: Rig):

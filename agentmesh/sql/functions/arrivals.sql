@@ -113,11 +113,13 @@ language sql immutable as $$
       agentmesh.shift_keys(content -> 'result', jsonb_build_object('message_id', offsets -> 'mail', 'timer_id', offsets -> 'timers')))
     when kind = 'tool_result' and content ->> 'name' = 'todo' then content || jsonb_build_object('result',
       agentmesh.shift_keys(content -> 'result', jsonb_build_object('id', offsets -> 'todos', 'after', offsets -> 'todos', 'ready', offsets -> 'todos')))
+    when kind = 'event' and content ->> 'event' in ('files_undone', 'files_redone') then
+      content || jsonb_build_object('snapshot', (content -> 'snapshot')::bigint + (offsets -> 'snapshots')::bigint)
     else content end
 $$;
 
 comment on function agentmesh.renumbered is
-  'A row of a transcript with the new numbers of mails, timers and todos, where agents look for them. Texts, and calls that were made, stay as they are.';
+  'A row of a transcript with the new numbers of mails, timers, todos and snapshots, where agents look for them. Texts, and calls that were made, stay as they are.';
 
 create function agentmesh.shift_keys(value jsonb, shifts jsonb) returns jsonb
 language plpgsql immutable as $$
