@@ -19,7 +19,7 @@ from agentmesh.domain.errors import (
     UnknownAgent,
 )
 from agentmesh.domain.states import AgentStatus
-from agentmesh.store import steps, workers
+from agentmesh.store import person, steps, workers
 from tests.fixtures.mesh import Mesh, unknown
 
 pytestmark = pytest.mark.only_rows
@@ -94,6 +94,16 @@ def test_another_body_under_the_same_key_is_refused(mesh: Mesh):
     mesh.send(None, a, "once", key="k")
     with pytest.raises(KeyReused, match="'k'"):
         mesh.send(None, a, "twice", key="k")
+
+
+def test_a_key_whose_message_was_taken_back_is_refused(mesh: Mesh):
+    """Otherwise the repeated call would be told that it was sent, and nothing is delivered."""
+    mail = mesh.send(None, mesh.root, "once", key="k")
+    mesh.run(person.take_back, mail)
+    with pytest.raises(KeyReused, match="'k' was taken back"):
+        mesh.send(None, mesh.root, "once", key="k")
+    with pytest.raises(KeyReused, match="already used"):
+        mesh.send(None, mesh.root, "twice", key="k")
 
 
 @pytest.mark.parametrize("key", ["", "k" * 201])

@@ -114,16 +114,19 @@ declare
   known record;
 begin
   perform agentmesh.require_key(mail_of_key.key);
-  select m.id, m.body, m.images into known from agentmesh.mail m
+  select m.id, m.body, m.images, m.withdrawn_at into known from agentmesh.mail m
   where m.recipient = mail_of_key.recipient and m.sender is not distinct from mail_of_key.sender and m.key = mail_of_key.key;
   if known.id is not null and (known.body, known.images) is distinct from (mail_of_key.body, mail_of_key.images) then
     perform agentmesh.refuse_key(mail_of_key.key);
+  elsif known.withdrawn_at is not null then
+    perform agentmesh.refuse('AM023', format('the message with the key %s was taken back', quote_literal(left(mail_of_key.key, 60))),
+      'Take a new key to send it after all.');
   end if;
   return known.id;
 end $$;
 
 comment on function agentmesh.mail_of_key is
-  'Return the mail that was sent earlier under a key, null if there is none; refuse a key that another message has.';
+  'Return the mail that was sent earlier under a key, null if there is none; refuse a key that another message has, or one that was taken back.';
 
 create function agentmesh.require_key(key text) returns void
 language plpgsql as $$
