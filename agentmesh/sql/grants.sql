@@ -9,7 +9,7 @@ begin
     grant usage on schema agentmesh to agentmesh_reader;
     grant select on agentmesh.v_agents, agentmesh.v_mail, agentmesh.v_transcript, agentmesh.v_waits, agentmesh.v_cost, agentmesh.v_budgets, agentmesh.v_timeline,
       agentmesh.v_stuck, agentmesh.v_requests, agentmesh.v_sessions, agentmesh.v_workspaces, agentmesh.v_changes, agentmesh.v_conflicts, agentmesh.v_merges, agentmesh.v_images, agentmesh.v_tasks, agentmesh.v_timers, agentmesh.v_limits, agentmesh.v_forms, agentmesh.v_batches, agentmesh.v_batch_items, agentmesh.v_todos, agentmesh.v_processes to agentmesh_reader;
-    grant execute on function agentmesh.path, agentmesh.lineage, agentmesh.subtree, agentmesh.batch_progress, agentmesh.serves, agentmesh.has_room, agentmesh.endpoint, agentmesh.search to agentmesh_reader;
+    grant execute on function agentmesh.path, agentmesh.lineage, agentmesh.subtree, agentmesh.batch_progress, agentmesh.serves, agentmesh.has_room, agentmesh.endpoint, agentmesh.counts, agentmesh.most_living, agentmesh.search to agentmesh_reader;
   end if;
   if exists (select from pg_roles where rolname = 'agentmesh_worker') then
     perform agentmesh.grant_to_workers();
