@@ -20,6 +20,7 @@ from agentmesh.domain.errors import UnknownSession, UsageError
 from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
+from agentmesh.domain.text import storable
 from agentmesh.store import sessions
 from agentmesh.store.sizes import POOL_SIZE
 from agentmesh.store.tx import Database
@@ -147,6 +148,12 @@ class Mesh:
 
         if not workdir.is_dir():
             raise UsageError(f"there is no directory {workdir}", hint="Make it, or name another one.")
+        place = str(workdir.resolve())
+        if storable(place) != place:
+            raise UsageError(
+                f"the path {storable(place)} is not UTF-8: no session can be kept for it",
+                hint="Rename the directory, or start in another one.",
+            )
         name = self.models.name(model)
         settings = self.projects.read(workdir)
         limits = settings.limits._asdict()
@@ -158,7 +165,7 @@ class Mesh:
         reads_skills = any(tool["function"]["name"] == "skill" for tool in tools)
         told = skills.section(skills.offered(self.skills(workdir), permissions)) if reads_skills else ""
         new = sessions.NewSession(
-            workdir=str(workdir.resolve()),
+            workdir=place,
             host=self.place.host,
             os_user=self.place.os_user,
             model=name,

@@ -126,14 +126,16 @@ def resolve(conn: Connection, prefix: str) -> Session:
 
 def newest(conn: Connection, workdir: str, host: str, os_user: str) -> Session | None:
     """Return the newest session of a directory that has not ended."""
-    found = _sessions(conn, statement("sessions.newest"), {"workdir": workdir, "host": host, "os_user": os_user})
+    values = {"workdir": storable(workdir), "host": host, "os_user": os_user}
+    found = _sessions(conn, statement("sessions.newest"), values)
     return found[0] if found else None
 
 
 def list_sessions(conn: Connection, workdir: str | None = None, limit: int = 50) -> list[SessionSummary]:
     """Return sessions (of one directory, if given) with their figures, newest first."""
     with conn.cursor(row_factory=class_row(SessionSummary)) as cursor:
-        return cursor.execute(statement("sessions.all"), {"workdir": workdir, "limit": limit}).fetchall()
+        values = {"workdir": workdir and storable(workdir), "limit": limit}
+        return cursor.execute(statement("sessions.all"), values).fetchall()
 
 
 def set_mode(conn: Connection, session: SessionId, mode: PermissionMode) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -142,3 +143,26 @@ def test_in_a_deleted_directory_what_needs_none_works_and_the_rest_says_so(am, m
             2,
             ["agentmesh: The working directory is gone.", "  cd to a directory that exists."],
         )
+
+
+def test_a_directory_whose_name_is_not_utf8_has_no_session_and_every_command_says_so(am, mesh, here, tmp_path):
+    place = os.fsencode(tmp_path) + b"/b\xff"
+    os.mkdir(place)
+
+    def there(*args):
+        call = [sys.executable, "-m", "agentmesh", *args]
+        return subprocess.run(call, cwd=place, env=am.environ, capture_output=True, text=True, check=False)
+
+    session = str(mesh.session_of(here))
+    assert there("tree", "--session", session).returncode == 0
+    begun = there("run", "hello", "--model", "demo")
+    assert begun.returncode == 2
+    assert begun.stderr.endswith(
+        "b\ufffd is not UTF-8: no session can be kept for it\n  Rename the directory, or start in another one.\n"
+    )
+    for args in (["ps"], ["log", "root"], ["send", "root", "x"], ["kill", "root"], ["sessions", "list", "--here"]):
+        done = there(*args)
+        assert "Traceback" not in done.stderr
+        assert "bug" not in done.stderr
+        assert done.returncode in {0, 1}, done.stderr
+    assert there("ps").stderr.startswith("agentmesh: there is no session")
