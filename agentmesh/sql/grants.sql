@@ -37,7 +37,8 @@ begin
     agentmesh.forget_rules, agentmesh.set_endpoints, agentmesh.forget_bills, agentmesh.rename, agentmesh.set_leases, agentmesh.workspace_moved, agentmesh.place_root, agentmesh.pin_session, agentmesh.end_session,
     agentmesh.begin_move, agentmesh.call_off_move, agentmesh.depart, agentmesh.end_move, agentmesh.arrive, agentmesh.number_arrival, agentmesh.unpack, agentmesh.discard_arrival from agentmesh_worker;
   grant select on all tables in schema agentmesh to agentmesh_worker;
-  grant insert on agentmesh.settings, agentmesh.workers, agentmesh.agents, agentmesh.activity, agentmesh.transcript, agentmesh.mail, agentmesh.wait,
+  revoke insert on agentmesh.settings from agentmesh_worker;  -- keep_settings has its owner's rights
+  grant insert on agentmesh.workers, agentmesh.agents, agentmesh.activity, agentmesh.transcript, agentmesh.mail, agentmesh.wait,
     agentmesh.waits, agentmesh.tool_calls, agentmesh.tasks, agentmesh.model_calls, agentmesh.file_seen, agentmesh.pauses, agentmesh.session_usage,
     agentmesh.bookings, agentmesh.reservations, agentmesh.model_bills, agentmesh.workspaces, agentmesh.snapshots, agentmesh.changes, agentmesh.merges,
     agentmesh.conflicts, agentmesh.leases, agentmesh.images, agentmesh.timers, agentmesh.prefixes, agentmesh.forms, agentmesh.batches, agentmesh.batch_items, agentmesh.todos, agentmesh.processes,

@@ -331,7 +331,10 @@ def test_the_workers_have_a_right_to_every_function_and_table_and_the_public_has
 
 
 def test_what_the_functions_write_is_what_the_workers_may_write(conn: psycopg.Connection):
-    """Neither less, found when it happens, nor more. Only what erases or moves sessions has its owner's rights."""
+    """Neither less, found when it happens, nor more.
+
+    Only what erases or moves sessions, or keeps settings, has its owner's rights.
+    """
     bodies = conn.execute("""
         select proname::text, prosrc, prosecdef from pg_proc
         where pronamespace = 'agentmesh'::regnamespace and prosrc ~ '(insert|update|delete)'
@@ -361,7 +364,7 @@ def test_what_the_functions_write_is_what_the_workers_may_write(conn: psycopg.Co
     )
 
 
-_ERASING = {"delete_session", "begin_erasing", "erase_some"}
+_ERASING = {"delete_session", "begin_erasing", "erase_some", "keep_settings", "forget_settings"}
 
 
 def _granted(conn: psycopg.Connection, role: str) -> set[tuple[str, str, str]]:

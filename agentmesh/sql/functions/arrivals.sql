@@ -73,7 +73,7 @@ begin
   for one in select m.* from agentmesh.moved_rows() m order by m.place loop
     execute format('insert into agentmesh.%1$I overriding system value select %2$s from agentmesh.arrival_rows r
         cross join lateral (select r.content::agentmesh.%1$I as x offset 0) a where r.arrival = $1 and r.relation = $2 order by r.n%3$s',
-        one.relation, agentmesh.arriving_columns(one.relation, one.numbers), case one.relation when 'settings' then ' on conflict do nothing' else '' end)
+        one.relation, agentmesh.arriving_columns(one.relation, one.numbers), case one.relation when 'settings' then ' on conflict (id) do update set id = excluded.id' else '' end)  -- which locks it
       using it.id, one.relation, it.offsets;
   end loop;
   delete from agentmesh.arrival_rows r where r.arrival = it.id;

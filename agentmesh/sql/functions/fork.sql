@@ -172,7 +172,6 @@ declare
   names text[];
   wider text;
   kept jsonb;
-  setting text;
 begin
   if wanted is null and prompt is null and form is null then
     return parent.settings_id;
@@ -194,9 +193,7 @@ begin
   if kept = had.tools and prompt = had.system_prompt then
     return parent.settings_id;
   end if;
-  setting := encode(sha256(convert_to(prompt || E'\n' || kept::text, 'UTF8')), 'hex');
-  insert into agentmesh.settings (id, system_prompt, tools) values (setting, prompt, kept) on conflict do nothing;
-  return setting;
+  return agentmesh.keep_settings(prompt, kept);
 end $$;
 
 comment on function agentmesh.settings_of_fork is

@@ -126,6 +126,7 @@ declare
   it agentmesh.moves;
   one record;
   digest text;
+  settings text[];
 begin
   perform agentmesh.require_read_committed();
   select * into it from agentmesh.moves m where m.id = depart.move for update;
@@ -137,6 +138,7 @@ begin
   perform from agentmesh.sessions s where s.id = it.session_id for update;
   perform from agentmesh.agents a where a.session_id = it.session_id order by a.id for update;
   perform agentmesh.require_at_rest(it.session_id);
+  settings := array(select distinct a.settings_id from agentmesh.agents a where a.session_id = it.session_id);
   delete from agentmesh.reservations r where r.session_id = it.session_id;
   delete from agentmesh.slots l where l.agent_id in (select a.id from agentmesh.agents a where a.session_id = it.session_id);
   delete from agentmesh.prefixes p where p.agent_id in (select a.id from agentmesh.agents a where a.session_id = it.session_id);
@@ -147,6 +149,7 @@ begin
       perform agentmesh.refuse('AM047', format('the session has changed since it was copied (%s)', one.relation), 'Let it come to rest; then move it again.');
     end if;
   end loop;
+  perform agentmesh.forget_settings(settings);
   update agentmesh.moves m set departed_at = clock_timestamp() where m.id = it.id returning m.departed_at into it.departed_at;
   perform pg_notify('session_event_' || it.session_id, 'moved');
   return it.departed_at;

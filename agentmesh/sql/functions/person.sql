@@ -128,15 +128,17 @@ language plpgsql as $$
 declare
   me agentmesh.agents;
   now_is agentmesh.settings;
-  setting text;
 begin
+  perform agentmesh.require_read_committed();
+  perform agentmesh.lock_session((select a.session_id from agentmesh.agents a where a.id = set_settings.agent));  -- a fork may give the former ones to a child
   me := agentmesh.lock_living(agent);
   select * into now_is from agentmesh.settings s where s.id = me.settings_id;
   now_is.system_prompt := coalesce(set_settings.system_prompt, now_is.system_prompt);
   now_is.tools := coalesce(set_settings.tools, now_is.tools);
-  setting := encode(sha256(convert_to(now_is.system_prompt || E'\n' || now_is.tools::text, 'UTF8')), 'hex');
-  insert into agentmesh.settings (id, system_prompt, tools) values (setting, now_is.system_prompt, now_is.tools) on conflict do nothing;
-  update agentmesh.agents a set settings_id = setting where a.id = me.id;
+  update agentmesh.agents a set settings_id = agentmesh.keep_settings(now_is.system_prompt, now_is.tools) where a.id = me.id;
+  if me.status = 'idle' then  -- otherwise its worker may be about to read them
+    perform agentmesh.forget_settings(array[me.settings_id]);
+  end if;
   perform agentmesh.append_and_tell(me, 'event', jsonb_build_object('event', 'settings',
     'text', what || ', from the next turn on; the provider''s cache is lost'));
 end $$;

@@ -55,6 +55,7 @@ set search_path = pg_catalog set jit = off set enable_seqscan = off as $$
 declare
   one record;
   erased integer;
+  settings text[];
 begin
   perform agentmesh.require_read_committed();
   update agentmesh.sessions s set erasing_at = clock_timestamp() where s.id = erase_some.session and s.erasing_at is not null;
@@ -81,10 +82,11 @@ begin
   if erased > 0 then
     return erased;
   end if;
-  delete from agentmesh.agents x where x.ctid = any (array(
-    select a.ctid from agentmesh.agents a where a.session_id = erase_some.session and a.parent_id is not null
-      and not exists (select from agentmesh.agents c where c.parent_id = a.id) limit greatest(erase_some.most / 50, 1)));
-  get diagnostics erased = row_count;
+  with gone as (delete from agentmesh.agents x where x.ctid = any (array(
+      select a.ctid from agentmesh.agents a where a.session_id = erase_some.session and a.parent_id is not null
+        and not exists (select from agentmesh.agents c where c.parent_id = a.id) limit greatest(erase_some.most / 50, 1))) returning settings_id)
+  select count(*), array_agg(distinct g.settings_id) into erased, settings from gone g;
+  perform agentmesh.forget_settings(settings);
   return erased;
 end $$;
 

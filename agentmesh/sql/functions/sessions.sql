@@ -5,13 +5,11 @@ create function agentmesh.start_session(workdir text, host text, os_user text, m
 language plpgsql as $$
 #variable_conflict use_column
 declare
-  setting text := encode(sha256(convert_to(start_session.system_prompt || E'\n' || start_session.tools::text, 'UTF8')), 'hex');
   session uuid := gen_random_uuid();
   root uuid := gen_random_uuid();
   directory uuid := gen_random_uuid();
 begin
   perform agentmesh.require_effort(start_session.effort);
-  insert into agentmesh.settings (id, system_prompt, tools) values (setting, start_session.system_prompt, start_session.tools) on conflict do nothing;
   insert into agentmesh.sessions (id, title, workdir, host, os_user, root_id, permission_mode, max_depth, max_children, max_agents, max_unread,
     max_tokens, max_cost_usd, needs, workspace, max_spawns, max_turns, max_turn_seconds, deadline, max_living, ask_agents)
   values (session, left(start_session.title, 200), start_session.workdir, start_session.host, start_session.os_user, root, start_session.permission_mode,
@@ -27,7 +25,7 @@ begin
     perform agentmesh.set_leases(session, start_session.leases);
   end if;
   insert into agentmesh.agents (id, session_id, name, depth, status, model, settings_id, permissions, external, workspace_id, effort)
-  values (root, session, 'root', 0, 'idle', start_session.model, setting, start_session.permissions, start_session.external, directory, start_session.effort);
+  values (root, session, 'root', 0, 'idle', start_session.model, agentmesh.keep_settings(start_session.system_prompt, start_session.tools), start_session.permissions, start_session.external, directory, start_session.effort);
   return root;
 end $$;
 
@@ -56,10 +54,12 @@ language plpgsql security definer
 set search_path = pg_catalog as $$
 declare
   busy text;
+  settings text[];
 begin
   perform agentmesh.require_read_committed();
   perform agentmesh.require_session(agentmesh.lock_session(session), session);
   perform agentmesh.lock_agents(array(select a.id from agentmesh.agents a where a.session_id = session));
+  settings := array(select distinct a.settings_id from agentmesh.agents a where a.session_id = session);
   select string_agg(agentmesh.label(a), ', ' order by a.created_at) into busy from agentmesh.agents a where a.session_id = session and a.status = 'running';
   if busy is not null then
     perform agentmesh.refuse('AM017', 'agents of the session are running: ' || busy, 'End it first: agentmesh sessions end ' || session);
@@ -69,9 +69,10 @@ begin
   delete from agentmesh.session_usage u where u.session_id = session;
   update agentmesh.sessions s set root_id = null where s.id = session;
   delete from agentmesh.sessions s where s.id = session;
+  perform agentmesh.forget_settings(settings);
 end $$;
 
-comment on function agentmesh.delete_session is 'Erase a session and all its rows; refused while one of its agents runs.';
+comment on function agentmesh.delete_session is 'Erase a session and all its rows, and the settings that only its agents had; refused while one of its agents runs.';
 
 create function agentmesh.rename_session(session uuid, title text) returns void
 language plpgsql as $$

@@ -56,12 +56,10 @@ create function agentmesh.new_sub_agent(me agentmesh.agents, session agentmesh.s
 language plpgsql as $$
 declare
   child agentmesh.agents;
-  setting text := encode(sha256(convert_to((spec ->> 'system_prompt') || E'\n' || (spec -> 'tools')::text, 'UTF8')), 'hex');
 begin
-  insert into agentmesh.settings (id, system_prompt, tools) values (setting, spec ->> 'system_prompt', spec -> 'tools') on conflict do nothing;
   insert into agentmesh.agents (session_id, parent_id, name, depth, subagent_type, status, model, settings_id, permissions, forked_at, clean, turn, workspace_id, effort, may_halt, silent)
   values (session.id, me.id, agentmesh.free_name(session.id, agentmesh.normal_name(new_sub_agent.name)), me.depth + 1, spec ->> 'type', 'idle',
-    spec ->> 'model', setting, spec -> 'permissions', 0, true, 0,
+    spec ->> 'model', agentmesh.keep_settings(spec ->> 'system_prompt', spec -> 'tools'), spec -> 'permissions', 0, true, 0,
     agentmesh.workspace_of_child(session, me, spec ->> 'workspace', spec ->> 'base'), coalesce(spec ->> 'effort', me.effort),
     coalesce((spec ->> 'halt')::boolean, false), me.silent or coalesce((spec ->> 'silent')::boolean, false))
   returning * into child;

@@ -99,7 +99,7 @@ begin
   end if;
   select * into session from agentmesh.sessions s where s.id = source.session_id;
   tree := case when fork_session.workspace = 'own' then agentmesh.tree_at(source.id, upto) end;
-  select * into settings from agentmesh.settings s where s.id = source.settings_id;
+  select s.* into settings from agentmesh.agents a join agentmesh.settings s on s.id = a.settings_id where a.id = source.id;
   root := agentmesh.start_session(session.workdir, session.host, session.os_user, source.model, settings.system_prompt, settings.tools,
     format('%s at row %s%s', source.name, upto, coalesce(' of ' || nullif(left(session.title, 120), ''), '')),
     case session.permission_mode when 'plan' then 'plan' else 'ask' end, source.permissions,
