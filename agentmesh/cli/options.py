@@ -87,7 +87,7 @@ def text_argument(given: str | None, what: str, *, patience: float = piped.PATIE
     """
     if given == "-":
         text = _piped(what, None)
-    elif given is None and sys.stdin and not sys.stdin.isatty():
+    elif given is None and not sys.stdin.isatty():
         text = _piped(what, patience)
     elif given is None:
         raise UsageError(f"There is no {what}.", hint=_HOW_TO_GIVE)
@@ -103,8 +103,6 @@ def text_argument(given: str | None, what: str, *, patience: float = piped.PATIE
 
 def _piped(what: str, patience: float | None) -> str:
     """Return the text from stdin; raise UsageError if it exceeds the limit."""
-    if sys.stdin is None:
-        return ""
     read = piped.read_input(_MOST_BYTES, patience)
     if not read.is_whole:
         raise UsageError(f"The {what} is longer than {_MOST_BYTES >> 20} MiB.", hint="Give it as a file to read.")

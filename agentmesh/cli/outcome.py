@@ -64,14 +64,16 @@ def _about(error: OSError) -> str:
 
 
 def _open_what_is_closed() -> None:
-    """Lead a stream that was closed before the program began to nothing, as the shell's `>/dev/null` does."""
-    for descriptor, name in ((1, "stdout"), (2, "stderr")):
+    """Lead a stream that was closed before the program began to nothing, as the shell's `</dev/null` does."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            nothing = os.open(os.devnull, os.O_WRONLY)
-            if nothing != descriptor:  # no file of ours may get this number: others would write into it
+            flag, mode = (os.O_RDONLY, "r") if name == "stdin" else (os.O_WRONLY, "w")
+            nothing = os.open(os.devnull, flag)
+            if nothing != descriptor:  # no file of ours may get this number: others would read it, or write into it
                 os.dup2(nothing, descriptor)
                 os.close(nothing)
-            setattr(sys, name, os.fdopen(descriptor, "w", closefd=False))
+            os.set_inheritable(descriptor, True)  # otherwise a program that is started has it closed
+            setattr(sys, name, os.fdopen(descriptor, mode, closefd=False))
 
 
 def _replace_what_has_no_bytes() -> None:

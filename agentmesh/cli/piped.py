@@ -43,7 +43,7 @@ class Piped(NamedTuple):
 
 def has_input() -> bool:
     """Return whether standard input is a pipe, a socket or a file that can be read; not a terminal or a device."""
-    if sys.stdin is None or sys.stdin.closed:
+    if sys.stdin.closed:
         return False
     try:
         descriptor = sys.stdin.fileno()

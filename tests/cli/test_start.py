@@ -117,6 +117,41 @@ def test_a_reader_that_leaves_is_no_error_to_shout_about(am, mesh, here):
     assert said.count(b"\n") == 1, said
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "out", "err"),
+    [
+        ((), 0, "Usage: agentmesh", ""),
+        (("-c",), 2, "", "the TUI needs a terminal"),
+        (("setup",), 2, "", "setup asks questions, so it needs a terminal"),
+        (("mcp", "--model", "demo"), 0, "", ""),
+        (("sql",), 0, "", ""),
+        (("sql", "-"), 2, "", "The query is empty"),
+        (("send", "root"), 2, "", "The message is empty"),
+    ],
+    ids=lambda case: " ".join(case) if isinstance(case, tuple) else None,
+)
+def test_a_closed_standard_input_is_an_empty_one(am, mesh, here, words, code, out, err):
+    am.folder.mkdir()
+    command = ["sh", "-c", 'exec "$0" -m agentmesh "$@" <&-', sys.executable, *words]
+    done = subprocess.run(
+        command, cwd=am.folder, env=am.environ, capture_output=True, text=True, timeout=50, check=False
+    )
+    assert done.returncode == code, done.stderr
+    assert done.stdout.startswith(out) if out else not done.stdout
+    assert err in done.stderr if err else not done.stderr
+
+
+def test_programs_that_are_started_get_the_standard_streams_that_were_closed():
+    code = (
+        "import subprocess, sys\n"
+        "from agentmesh.cli import outcome\n"
+        "look = 'import os; os.fstat(0), os.fstat(1), os.fstat(2)'\n"
+        "sys.exit(outcome.run(lambda: subprocess.call([sys.executable, '-c', look])))"
+    )
+    command = ["sh", "-c", 'exec "$0" -c "$1" <&- >&- 2>&-', sys.executable, code]
+    assert subprocess.run(command, timeout=50, check=False).returncode == 0
+
+
 def test_an_error_in_a_configuration_file_names_it(lonely):
     folder = lonely.folder / ".agentmesh"
     folder.mkdir(parents=True)
