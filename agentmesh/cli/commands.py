@@ -121,6 +121,8 @@ class _LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if ctx.resilient_parsing and args[0] not in _COMMANDS:  # the Tab key after `help` or a mistyped command
+            return None, None, args
         if args[0] == "help":  # as in `git help log`
             args = [*args[1:2], "--help"]
             if len(args) == 1:

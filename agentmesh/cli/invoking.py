@@ -14,7 +14,7 @@ from agentmesh.cli.talk import say
 
 def invoke(args: Sequence[str]) -> int:
     """Run the command line; return its exit code."""
-    if "_AGENTMESH_COMPLETE" in os.environ:
+    if os.environ.get("_AGENTMESH_COMPLETE"):
         cli.main(list(args), prog_name="agentmesh", complete_var="_AGENTMESH_COMPLETE")
     try:
         with cli.make_context("agentmesh", list(args)) as context:

@@ -54,6 +54,34 @@ def test_a_name_that_other_programs_use_is_answered(lonely):
     assert done.err.startswith("agentmesh: No such command 'status'. Did you mean: agentmesh ps, agentmesh doctor?\n  ")
 
 
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("ag", []),
+        ("pe", []),
+        ("lo", ["log"]),
+        ("frok na", []),
+        ("status lo", ["log"]),
+        ("help lo", ["log"]),
+        ("help ", sorted(_COMMANDS)),
+        ("frok ", sorted(_COMMANDS)),
+        ("log --foll", ["--follow"]),
+    ],
+)
+def test_the_tab_key_offers_commands_and_never_complains(lonely, typed, offered):
+    words = f"agentmesh {typed}"
+    environ = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")), "_AGENTMESH_COMPLETE": "bash_complete"}
+    done = lonely(**environ)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.split() == [f"plain,{word}" for word in offered]
+
+
+def test_an_empty_variable_for_completion_counts_as_unset(lonely):
+    done = lonely("ps", "extra", _AGENTMESH_COMPLETE="")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("agentmesh: ")
+
+
 @pytest.mark.parametrize("name", sorted(_COMMANDS))
 def test_every_command_is_found_and_says_what_it_does(name):
     context = cli.make_context("agentmesh", [], resilient_parsing=True)
