@@ -7,7 +7,6 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from io import TextIOWrapper
 from typing import Any
 
 import anyio
@@ -15,14 +14,15 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 
 from agentmesh import __version__
-from agentmesh.domain import jsontext
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.domain.log import logger
 from agentmesh.engine.tool import Effect, ToolError
 from agentmesh.mcp import tools
 from agentmesh.mcp.member import Member
+from agentmesh.mcp.stdin import Lines, pass_on
 from agentmesh.mcp.waiting import Waits, in_thread
 
 LOG = logger(__name__)
@@ -77,26 +77,17 @@ def serve_stdio(member: Member) -> None:
 
 
 async def _serve_stdio(member: Member) -> None:
-    server = build(member)
-    requests: anyio.AsyncFile[str] = anyio.wrap_file(_Requests())
-    async with _ended_by_signals(member), stdio_server(requests) as (incoming, outgoing):
-        await server.run(incoming, outgoing, server.create_initialization_options())
-
-
-class _Requests(TextIOWrapper):
-    """What the client sends on stdin. Halves of characters, which models write, become U+FFFD.
-
-    The SDK answers no request with one, so the client would wait for ever. Nothing else reads from stdin.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(os.fdopen(os.dup(0), "rb"), encoding="utf-8", errors="replace")
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
-        os.close(nothing)
-
-    def readline(self, size: int = -1) -> str:  # type: ignore[override]
-        return jsontext.whole(super().readline(size))
+    server, lines = build(member), Lines()
+    requests: anyio.AsyncFile[str] = anyio.wrap_file(lines)
+    onward, messages = anyio.create_memory_object_stream[SessionMessage | Exception]()
+    async with (
+        _ended_by_signals(member),
+        stdio_server(requests) as (incoming, outgoing),
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(pass_on, lines, incoming, onward, outgoing)
+        await server.run(messages, outgoing, server.create_initialization_options())
+        tasks.cancel_scope.cancel()
 
 
 @asynccontextmanager

@@ -59,13 +59,14 @@ def read(answer: Any) -> Any:
 class RawServer:
     """A server whose every byte the test sees."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], mark: bytes = b"") -> None:
         self.process = process
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
         self.stdin, self.stdout, self.stderr = process.stdin, process.stdout, process.stderr
         client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "0"}}
+        self.stdin.write(mark)
         self.write({"id": 0, "method": "initialize", "params": client})
         assert json.loads(self.stdout.readline())["result"]["serverInfo"]["name"] == "agentmesh"
         self.write({"method": "notifications/initialized"})
@@ -105,10 +106,10 @@ class Desk:
                 yield Guest(client, self.mesh)
 
     @contextmanager
-    def raw(self, *args: str) -> Iterator[RawServer]:
-        """Start a server without a client, and shake hands."""
+    def raw(self, *args: str, mark: bytes = b"") -> Iterator[RawServer]:
+        """Start a server without a client, and shake hands; ``mark`` comes before the first byte."""
         with self.am.start("mcp", *args) as process:
-            yield RawServer(process)
+            yield RawServer(process, mark)
 
     def session(self) -> str:
         """Begin a session of this place with an ordinary root; return its id."""

@@ -461,6 +461,56 @@ def test_half_of_a_character_in_a_call_does_not_cost_the_call(desk: Desk):
     assert desk.mesh.unread(desk.mesh.root) == ["cut \ufffd"]
 
 
+CALL = '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"send","arguments":{"to":%s,"message":"x"}}}'
+NESTED = "[" * 20_000 + "]" * 20_000
+UNREADABLE = [
+    (CALL % (1, NESTED[19_800:20_200]), 1, -32700, "recursion limit exceeded"),
+    (CALL % (r'"a\"b"', NESTED), 'a"b', -32700, "recursion limit exceeded"),
+    (CALL % (2, "9" * 5000), 2, -32700, "number out of range"),
+    (f'{{"method":"ping","params":{{"id":1,"x":{NESTED}}},"jsonrpc":"2.0","id":3}}', 3, -32700, "recursion limit"),
+    ('{"jsonrpc":"2.0","id":4,"method":"ping","params":[1]}', 4, -32600, "params: Input should be an object"),
+    ('{"id":5,"method":"ping"}', 5, -32600, "jsonrpc: Field required"),
+    ('{"jsonrpc":"2.0","id":6,"result":5}', None, -32600, "result: Input should be an object"),
+    ('[{"jsonrpc":"2.0","id":7,"method":"ping"}]', None, -32600, "Input should be an object"),
+    ('{"jsonrpc":"2.0","id":8,"method":"ping","params":{"a":"b', 8, -32700, "control character"),
+    ("hello", None, -32700, "expected value"),
+    ('{"method":"ping","id":%s}' % ("9" * 5000), None, -32700, "number out of range"),
+]  # fmt: skip
+
+
+def test_a_request_that_cannot_be_read_is_answered_and_logged(desk: Desk):
+    with desk.raw("--model", "demo") as server:
+        for line, id_, code, words in UNREADABLE:
+            server.stdin.write(line.encode() + b"\n")
+            server.stdin.flush()
+            answer = json.loads(server.stdout.readline())
+            assert (answer["id"], answer["error"]["code"]) == (id_, code), line[:80]
+            assert words in answer["error"]["message"]
+        server.write({"id": 99, "method": "ping"})
+        assert json.loads(server.stdout.readline())["id"] == 99
+        server.stdin.close()
+        said = server.stderr.read().decode()
+        assert server.process.wait() == 0
+    assert all(f"a request cannot be read: {words}" in said.replace("Invalid JSON: ", "") for *_, words in UNREADABLE)
+
+
+def test_a_blank_line_and_a_notification_that_cannot_be_read_get_no_answer(desk: Desk):
+    with desk.raw("--model", "demo") as server:
+        server.stdin.write(b"\r\n\n")
+        server.write({"method": "notifications/progress", "params": [1]})
+        server.write({"id": 99, "method": "ping"})
+        assert json.loads(server.stdout.readline())["id"] == 99
+        server.stdin.close()
+        said = server.stderr.read().decode().splitlines()
+    assert [line.partition("read: ")[2] for line in said] == ["params: Input should be an object"]
+
+
+def test_a_byte_order_mark_does_not_cost_the_first_request(desk: Desk):
+    with desk.raw("--model", "demo", mark=b"\xef\xbb\xbf") as server:
+        server.write({"id": 1, "method": "ping"})
+        assert json.loads(server.stdout.readline())["id"] == 1
+
+
 def test_killing_the_server_leaves_nothing_that_hangs(desk: Desk):
     mesh = desk.mesh
     with desk.raw("--session", desk.session()) as server:
