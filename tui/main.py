@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentmesh.domain.errors import UsageError
+from agentmesh.domain.errors import NoModel, UsageError
 from agentmesh.domain.text import printable
 from agentmesh.tui.input.keys import Keymap
 
@@ -101,7 +101,10 @@ def main(
 
 
 def set_up(settings: Settings, environ: Mapping[str, str] = os.environ) -> bool:
-    """Ask for a model on the first screen, where there is a terminal; return whether one was set up."""
+    """Ask for a model on the first screen, where there is a terminal; return whether one was set up.
+
+    Raise what ended the screen if the person did not: nobody asked for the demo then.
+    """
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or environ.get("TERM") == "dumb":
         return False
     from agentmesh.tools.below import require_person_there
@@ -109,7 +112,13 @@ def set_up(settings: Settings, environ: Mapping[str, str] = os.environ) -> bool:
 
     Keymap(settings.tui.keys)  # a mistake in them is said first
     require_person_there(settings, "use the terminal UI")
-    return bool(SetupApp(settings, environ).run())
+    app = SetupApp(settings, environ)
+    is_set_up = app.run()
+    if app.bug:
+        raise app.bug
+    if app.return_code:  # Textual has printed why
+        raise NoModel("no model was set up: the screen ended", hint="agentmesh setup asks the same without a screen.")
+    return bool(is_set_up)
 
 
 def choose(

@@ -62,6 +62,8 @@ class SetupApp(ThemedApp[bool], inherit_bindings=False):
         self._said = Plain("", id="said")
         self._failure = ""
         """Why the last attempt failed; the next dialog says it."""
+        self.bug: Exception | None = None
+        """An unexpected error that ended it."""
 
     def compose(self) -> ComposeResult:
         """Show what goes on, below the dialogs."""
@@ -73,6 +75,14 @@ class SetupApp(ThemedApp[bool], inherit_bindings=False):
 
     @work
     async def _ask(self) -> None:
+        try:
+            self.exit(await self._has_set_up())
+        except Exception as error:  # noqa: BLE001  Textual would print the variables of each frame, the key among them
+            self.bug = error
+            self.exit(False)
+
+    async def _has_set_up(self) -> bool:
+        """Ask until a model is set up, or until the person leaves; return which."""
         from agentmesh.app import setup as steps
 
         self._say("Looking for model servers on this machine ...")
@@ -81,11 +91,9 @@ class SetupApp(ThemedApp[bool], inherit_bindings=False):
         while True:
             server = await self.push_screen_wait(self._server_chooser(servers))
             if server is None:
-                self.exit(False)
-                return
+                return False
             if await self._set_up(server):
-                self.exit(True)
-                return
+                return True
 
     async def _set_up(self, server: Server) -> bool:
         """Ask for what else is needed of a server; return whether it was set up."""

@@ -61,11 +61,21 @@ def servers() -> list[Server]:
 def server_at(url: str) -> Server:
     """Return the server at a URL that a person typed; raise NoModel for what is no URL."""
     url = url.strip().rstrip("/")
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or any(map(str.isspace, url)):
+    host = _host_of(url)
+    if not host:
         raise NoModel(f"{one_line(url, 80)} is no URL", hint="Write it as in https://models.example.com/v1.")
     known = next((server for server in KNOWN if server.base_url == url), None)
-    return known or Server(_name_of(parts.hostname.removeprefix("api.")), parts.hostname, url, wants_key=False)
+    return known or Server(_name_of(host.removeprefix("api.")), host, url, wants_key=False)
+
+
+def _host_of(url: str) -> str:
+    """Return the host of an HTTP URL; empty for a text that cannot be read as one."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname if parts.port != 0 else ""
+    except ValueError:  # brackets that do not match, a character that a host cannot have, a port that is no number
+        return ""
+    return host or "" if parts.scheme in ("http", "https") and not any(map(str.isspace, url)) else ""
 
 
 def models_of(server: Server, key: str) -> list[str]:

@@ -77,7 +77,10 @@ def test_a_key_of_the_environment_is_kept_nowhere_else(environ, tmp_path):
     assert ConfiguredModels(settings, environ).providers()["openrouter"].api_key == KEY
 
 
-@pytest.mark.parametrize("url", ["", "models.example.com", "ftp://a/v1", "http://", "http://a b/v1"])
+@pytest.mark.parametrize("url", [
+    "", "models.example.com", "ftp://a/v1", "http://", "http://a b/v1",
+    "http://[::1:8080/v1", "http://[nonsense]/v1", "http://ex\u2100mple.com/v1", "http://a:port/v1", "http://a:99999/v1",
+])  # fmt: skip
 def test_what_is_no_url_is_refused(url):
     with pytest.raises(NoModel, match="is no URL"):
         setup.server_at(url)

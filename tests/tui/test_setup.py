@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -14,8 +15,10 @@ from textual.pilot import Pilot
 from agentmesh.app import model_list
 from agentmesh.config import api_keys
 from agentmesh.config.settings import load
+from agentmesh.domain.errors import NoModel
 from agentmesh.llm.simulator.reply import ScriptedReply
 from agentmesh.llm.simulator.server import Simulator
+from agentmesh.tui.main import set_up
 from agentmesh.tui.setup import SetupApp
 from tests.fixtures.engine import PATIENCE
 
@@ -121,14 +124,46 @@ def test_a_list_of_three_thousand_models_is_searched(environ):
     assert str(load({}, environ, None).model).endswith("/vendor/model-2718")
 
 
-def test_what_is_no_url_is_said_and_asked_again(environ):
+@pytest.mark.parametrize("typed", ["nonsense", "http://[::1:8080/v1"])
+def test_what_is_no_url_is_said_and_asked_again(environ, typed):
     async def scene(app: SetupApp, pilot: Pilot[bool]) -> None:
         await sees(app, "Another server")
         await pilot.press(*"another", "enter")
         await sees(app, "URL of the server")
-        await pilot.press(*"nonsense", "enter")
-        await sees(app, "nonsense is no URL")
+        await pilot.press(*typed, "enter")
+        await sees(app, f"{typed} is no URL")
         await pilot.press("escape")
         await pilot.pause()
 
     assert played(environ, scene) is False
+
+
+def test_a_bug_is_raised_and_does_not_lead_to_the_demo(environ, monkeypatch):
+    def broken(*_: object) -> None:
+        raise ValueError("a bug")
+
+    def run(app: SetupApp) -> None:
+        async def play() -> None:
+            async with app.run_test() as pilot:
+                await sees(app, "Another server")
+                await pilot.press(*"another", "enter")
+                await pilot.pause()
+
+        asyncio.run(play())
+
+    monkeypatch.setattr(SetupApp, "_set_up", broken)
+    monkeypatch.setattr(SetupApp, "run", run)
+    with pytest.raises(ValueError, match="a bug"):
+        ask_for_model(environ, monkeypatch)
+
+
+def test_a_crash_of_the_screen_does_not_lead_to_the_demo(environ, monkeypatch):
+    monkeypatch.setattr(SetupApp, "run", lambda app: app.exit(return_code=1))
+    with pytest.raises(NoModel, match="no model was set up"):
+        ask_for_model(environ, monkeypatch)
+
+
+def ask_for_model(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> bool:
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    return set_up(load({}, environ, None), environ)
