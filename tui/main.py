@@ -256,11 +256,23 @@ def _state_folder() -> Path:
     return folder
 
 
+class _LogFile(logging.FileHandler):
+    """Loses records that a full disk does not take. They must not cost the closing line, nor stand on the terminal."""
+
+    def handleError(self, _record: logging.LogRecord) -> None:  # noqa: N802  the name is of logging
+        """Say nothing about a record that cannot be written."""
+
+    def close(self) -> None:
+        """Close the file, also if what it keeps cannot be written any more."""
+        with suppress(OSError):
+            super().close()
+
+
 @contextmanager
 def _logging_to(file: Path) -> Iterator[None]:
     """Keep log records off the screen: into a file that only its owner may read."""
     os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    handler = logging.FileHandler(file, encoding="utf-8", delay=True)
+    handler = _LogFile(file, encoding="utf-8", delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     ours = logging.getLogger("agentmesh")
     before = ours.handlers, ours.propagate

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import logging
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +15,7 @@ from agentmesh.store import agents, mailbox, sessions
 from agentmesh.store.board import Left
 from agentmesh.store.tx import Database
 from agentmesh.tui.commands.closing import close, line
-from agentmesh.tui.main import choose, main
+from agentmesh.tui.main import _logging_to, choose, main
 from agentmesh.tui.session.first_start import welcome
 from tests.tui.posted import mesh_of
 
@@ -113,3 +115,9 @@ def test_a_setting_interrupts_them_instead(db: Database, tmp_path):
     mesh.settings = settings
     assert close(mesh, session) == "Interrupted root."
     assert db.run(agents.get, session.root_id).status is AgentStatus.IDLE
+
+
+def test_a_log_that_cannot_be_written_costs_nothing_when_the_screen_is_left(capsys):
+    with _logging_to(Path("/dev/full")):
+        logging.getLogger("agentmesh.tui").warning("lost")
+    assert capsys.readouterr().err == ""
