@@ -246,7 +246,7 @@ def _age(text: str) -> int:
 
 def _several(found: Sequence[ExpiredSession]) -> str:
     first = found[0]
-    return f"{plural(len(found), 'session')}, the oldest of {first.created_at:%Y-%m-%d} in {first.workdir}"
+    return f"{plural(len(found), 'session')}, the oldest of {first.created_at.astimezone():%Y-%m-%d} in {first.workdir}"
 
 
 def _print_pruned(found: Sequence[ExpiredSession], *, as_json: bool, is_done: bool) -> None:
@@ -255,7 +255,8 @@ def _print_pruned(found: Sequence[ExpiredSession], *, as_json: bool, is_done: bo
         emit({"erased" if is_done else "would_erase": [one._asdict() for one in found]})
         return
     for one in found:
-        print(f"{short(one.id)}  {one.created_at:%Y-%m-%d}  {one_line(one.workdir, 60)}  {one_line(one.title, 60)}")
+        created = f"{one.created_at.astimezone():%Y-%m-%d}"
+        print(f"{short(one.id)}  {created}  {one_line(one.workdir, 60)}  {one_line(one.title, 60)}")
     say(f"{'Erased' if is_done else 'Would erase'} {plural(len(found), 'session')}.")
 
 

@@ -69,7 +69,7 @@ def _first_time(conn: Connection, cron: str) -> datetime:
     if first is None:
         raise UsageError(f"{cron!r} is never due.", hint="Look at its day, its month and its weekday.")
     if first > now + _FURTHEST:
-        raise UsageError(f"{cron!r} is due first on {first:%Y-%m-%d}, more than 366 days from now.")
+        raise UsageError(f"{cron!r} is due first on {first.astimezone():%Y-%m-%d}, more than 366 days from now.")
     return first
 
 

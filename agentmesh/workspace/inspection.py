@@ -144,7 +144,8 @@ def _of_own(workspaces: Workspaces, row: Workspace, view: WorkspaceView, now: da
         yield Finding(Fault.LEFT, str(row.id), f"Nobody uses the tree {row.id} any more.", "removes its directory")
         return
     if row.state is WorkspaceState.PLANNED and now - view.created_at > _LATE:
-        words = f"The tree of {', '.join(view.agents)} was planned {view.created_at:%Y-%m-%d %H:%M} and is not made."
+        planned = f"{view.created_at.astimezone():%Y-%m-%d %H:%M}"
+        words = f"The tree of {', '.join(view.agents)} was planned {planned} and is not made."
         yield Finding(Fault.LATE, str(row.id), words, "", "It is made when its agent works next: send to it.")
     if row.state is WorkspaceState.FAILED:
         words = f"The tree of {', '.join(view.agents)} could not be made: {row.problem}"

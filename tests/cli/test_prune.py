@@ -53,6 +53,14 @@ def test_old_sessions_are_listed_and_then_erased(am: CommandLine, conn: Any, old
     assert conn.execute("select count(*) from agentmesh.sessions").fetchone() == (1,), "of another host: not ours"
 
 
+def test_a_session_began_on_the_day_that_it_was_where_its_reader_is(am: CommandLine, conn: Any, old: list[str]) -> None:
+    conn.execute("update agentmesh.sessions set created_at = '2020-05-05 20:00+00' where id = any(%s::uuid[])", [old])
+    in_tokyo = am("sessions", "prune", "--older-than", "90d", "--dry-run", TZ="Asia/Tokyo")
+    assert [line.split()[1] for line in in_tokyo.out.splitlines()] == ["2020-05-06"] * 2
+    asked = am("sessions", "prune", "--older-than", "90d", TZ="Asia/Tokyo")
+    assert "the oldest of 2020-05-06" in asked.err
+
+
 def test_a_pinned_session_stays(am: CommandLine, conn: Any, old: list[str]) -> None:
     assert am("sessions", "pin", old[0]).err == f"Session {old[0][:8]} stays for good.\n"
     assert "open, pinned" in am("sessions").out

@@ -67,7 +67,7 @@ def _choice(session: SessionSummary, database: str) -> Choice[SessionId]:
     name = one_line(session.title, 30) or str(session.id)[:8]
     facts = [
         *([database] if database else []),
-        f"{session.active_at:%Y-%m-%d %H:%M}",
+        f"{session.active_at.astimezone():%Y-%m-%d %H:%M}",
         plural(session.agents, "agent"),
         f"{session.running} running",
         money(session.cost_usd),
