@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from textual import events
 
+from agentmesh.tui.commands.calls import Done, Failed
+from agentmesh.tui.commands.messages import ActionDone
 from agentmesh.tui.input.pastes import LONGEST, FoldedPastes
-from tests.tui.faces import face
-from tests.tui.piloting import Show, asked, puppet
+from tests.tui.faces import face, id_of
+from tests.tui.piloting import ROOT, Show, asked, enter, puppet
 
 TEXT = "\n".join(f"line {n}" for n in range(214))
 OTHER = "\n".join(f"row {n}" for n in range(214))
@@ -127,6 +129,37 @@ def test_it_survives_drafts_history_and_clearing():
         assert asked(show)[-1].args == (TEXT,)
         await show.press("ctrl+r", "enter")
         assert show.typed == MARK
+
+    puppet(scene)
+
+
+def test_it_comes_back_folded_when_it_is_refused():
+    async def scene(show: Show) -> None:
+        await show.board(face("alpha"))
+        await paste(show, TEXT)
+        await show.press("enter")
+        refused = ActionDone(asked(show)[0], ROOT, Failed("it is too long", "Shorten it.", TEXT))
+        await show.post(refused)
+        assert show.typed == MARK
+        await show.press("f7", "ctrl+down")
+        await show.until(lambda: show.in_view == "alpha")
+        await show.post(refused)
+        await show.press("ctrl+up")
+        assert show.typed == f"{MARK}\n{MARK}", "a draft for an agent out of view too"
+        assert show.app.main.composer.prompt.whole == f"{TEXT}\n{TEXT}"
+
+    puppet(scene)
+
+
+def test_it_stays_folded_when_an_agent_comes_into_view_that_takes_it_not():
+    async def scene(show: Show) -> None:
+        await enter(show, "/fork")
+        await paste(show, TEXT)
+        await show.press("enter")
+        await show.type("more")
+        await show.post(ActionDone(asked(show)[0], ROOT, Done("Forked fork.", goto=id_of("fork"))))
+        await show.board(face("fork", status="dead"))
+        assert show.typed == f"{MARK}\nmore"
 
     puppet(scene)
 

@@ -211,7 +211,7 @@ class Composer(Horizontal):
         """Enter the held input; from the first refused one on, it stays in the input."""
         for place, text in enumerate(texts):
             if not self._submit(text):
-                self.prompt.put("\n".join(filter(None, [*texts[place:], self.prompt.text])))
+                self.prompt.put("\n".join(filter(None, [*map(self.prompt.folded, texts[place:]), self.prompt.text])))
                 return
 
     def type_on(self, text: str) -> None:
@@ -223,6 +223,7 @@ class Composer(Horizontal):
 
         Not a command: the typed text would become its argument. Its error was shown, and ↑ brings it back.
         """
+        text = self.prompt.folded(text)
         if agent_id != self._agent_id:
             self.drafts.give_back(agent_id, text)
         elif text and not (text.startswith("/") and self.prompt.text.strip()):

@@ -105,6 +105,10 @@ class Prompt(TextArea):
         """Return a text that was typed here with all that was pasted."""
         return self._pastes.whole(text)
 
+    def folded(self, text: str) -> str:
+        """Return a text with a placeholder for each long paste in it that is known."""
+        return self._pastes.fold_again(text)
+
     @property
     def selected_text(self) -> str:
         """The selected text, pastes whole."""
@@ -112,7 +116,7 @@ class Prompt(TextArea):
 
     def put_folded(self, text: str) -> None:
         """Replace the text by one that may have known long pastes in it."""
-        self.put(self._pastes.fold_again(text))
+        self.put(self.folded(text))
 
     def put(self, text: str) -> None:
         """Replace the text, the cursor at its end; no completions pop up for it."""
