@@ -466,7 +466,9 @@ def test_a_folder_deleted_under_its_server_gives_a_new_one(new_server: NewServer
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ['we ird $HOME `id` "q" \'ü\\n', "x" * 150], ids=["shell characters", "too long"])
+@pytest.mark.parametrize(
+    "name", ['we ird $HOME `id` "q" \'ü\\n', "x" * 150, "a,b"], ids=["shell characters", "too long", "comma"]
+)
 def test_a_hostile_environment_changes_nothing(
     folder: Path, name: str, new_server: NewServer, holder: Callable[..., subprocess.Popen[str]]
 ) -> None:

@@ -47,8 +47,8 @@ class Places:
         XDG_RUNTIME_DIR differs between a desktop, cron and ssh, and at logout it vanishes with the server in it.
         """
         inside = self.home / "run"
-        if len(os.fsencode(inside / SOCKET_NAME)) <= _SUN_PATH_BYTES:
-            return inside
+        if "," not in str(inside) and len(os.fsencode(inside / SOCKET_NAME)) <= _SUN_PATH_BYTES:
+            return inside  # a comma would separate two hosts for libpq, in whatever way it is written
         digest = hashlib.sha256(os.fsencode(self.home)).hexdigest()[:16]
         return Path("/tmp") / f"agentmesh-{os.geteuid()}-{digest}"  # noqa: S108  make_private checks whose it is
 
