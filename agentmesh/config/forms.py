@@ -14,6 +14,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from agentmesh.domain.text import storable
+
 Form = Callable[[Any], Any]
 """Returns a value as the program uses it; raises Refused."""
 
@@ -121,9 +123,11 @@ def decimal(*, le: float, ge: float = -math.inf, gt: float = -math.inf) -> Form:
 
 
 def text(value: Any) -> str:
-    """Return the value if it is text; raise Refused."""
+    """Return the value if it is text that the database and other programs can take; raise Refused."""
     if not isinstance(value, str):
         raise Refused("should be a valid string")
+    if storable(value) != value:
+        raise Refused("should have no NUL and only whole characters")
     return value
 
 
@@ -163,13 +167,18 @@ def member(kind: type[StrEnum]) -> Form:
     return lambda value: kind(known(value))
 
 
-def folder(value: Any) -> Path:
-    """Return an absolute path."""
-    path = value if isinstance(value, Path) else Path(text(value))
+def path(value: Any) -> Path:
+    """Return an absolute path; an empty one is refused, because it would mean the working directory."""
+    if not isinstance(value, str | Path):
+        raise Refused("should be a valid string")
+    if not str(value).strip():
+        raise Refused("should be a path, not empty")
+    if "\0" in str(value):  # a name that is not UTF-8 is a path too, so this is no ``text``
+        raise Refused("should have no NUL")
     try:
-        return path.expanduser().absolute()
+        return Path(value).expanduser().absolute()
     except RuntimeError as error:
-        raise Refused("should be a folder; the home directory in it is unknown") from error
+        raise Refused("should be a path; the home directory in it is unknown") from error
 
 
 def _at(name: str, form: Form, value: Any) -> Any:

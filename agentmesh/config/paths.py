@@ -8,15 +8,21 @@ from pathlib import Path
 
 import platformdirs
 
+from agentmesh.config import forms
+from agentmesh.domain.errors import ConfigError
+
 _APP = "agentmesh"
 _ROOT_DATA = Path("/var/lib/agentmesh")
 
 
 def user_config(environ: Mapping[str, str]) -> Path:
-    """Return the user's configuration file (which need not exist)."""
-    folder = environ.get("AGENTMESH_CONFIG_DIR")
-    if folder:
-        return Path(folder).expanduser().absolute() / "config.toml"
+    """Return the user's configuration file (which need not exist); raise ConfigError for a bad variable."""
+    folder = environ.get("AGENTMESH_CONFIG_DIR", "")
+    if folder.strip():
+        try:
+            return forms.path(folder) / "config.toml"
+        except forms.Refused as error:
+            raise ConfigError(f"AGENTMESH_CONFIG_DIR {error.complaint}.") from error
     xdg = environ.get("XDG_CONFIG_HOME")
     return (Path(xdg) / _APP if xdg else platformdirs.user_config_path(_APP, appauthor=False)) / "config.toml"
 

@@ -13,11 +13,11 @@ from agentmesh.config.forms import (
     boolean,
     decimal,
     entries,
-    folder,
     integer,
     matching,
     member,
     optional,
+    path,
     shown,
     table,
     text,
@@ -25,11 +25,14 @@ from agentmesh.config.forms import (
 )
 from agentmesh.config.mcp import Mcp, McpServer, servers_table
 from agentmesh.domain import spans
+from agentmesh.domain.limits import MOST_SECONDS
 from agentmesh.domain.shape import EFFORTS
 from agentmesh.domain.states import PermissionMode
 
 _INT4, _INT8 = 2**31 - 1, 2**63 - 1
 """Limits are stored in integer and bigint columns."""
+_MOST_USD: Final = 10_000_000
+"""What `agentmesh budget` takes at most; the column has room for ten times as much."""
 
 _NONE: Final[Mapping[str, Any]] = {}
 _NOTIFY: Final = ("auto", "off", "osc9", "osc777", "osc99")
@@ -143,7 +146,7 @@ def _age(value: Any) -> str:
 
 
 def _log_file(value: Any) -> str:
-    return "-" if value == "-" else str(folder(value))
+    return "-" if value == "-" else str(path(value))
 
 
 def _up_to(most: int, *, least: int = 0) -> Form:
@@ -169,7 +172,7 @@ class Limits(NamedTuple):
     """Unread mail of one agent."""
     max_tokens: Annotated[int, _up_to(_INT8)] = 20_000_000
     """Uncached input plus output tokens, summed over all calls of the session."""
-    max_cost_usd: Annotated[float, decimal(ge=0, le=1e9)] = 10.0
+    max_cost_usd: Annotated[float, decimal(ge=0, le=_MOST_USD)] = 10.0
     """Known cost of all calls of the session."""
     max_spawns: Annotated[int | None, optional(_up_to(_INT4))] = None
     """Agents that the session may ever make, whether they still live or not; by default as many as it can use."""
@@ -179,7 +182,7 @@ class Limits(NamedTuple):
     """Model calls of one turn of any agent; then the turn ends."""
     max_turn_seconds: Annotated[int | None, optional(_up_to(_INT4, least=1))] = None
     """Seconds of one turn of any agent; then it ends before its next model call."""
-    max_seconds: Annotated[int | None, optional(_up_to(_INT4, least=1))] = None
+    max_seconds: Annotated[int | None, optional(_up_to(MOST_SECONDS, least=1))] = None
     """Seconds from the session's start; then no further model call of it begins, and no call is tried again."""
     max_task_steps: Annotated[int, _up_to(_INT4, least=1)] = 500
     """Model calls of one task of a sub-agent."""
@@ -387,7 +390,7 @@ class Database(NamedTuple):
 class Document(NamedTuple):
     """A whole configuration."""
 
-    data_dir: Annotated[Path, folder]
+    data_dir: Annotated[Path, path]
     """Folder of the embedded server."""
     providers: Annotated[Mapping[str, Provider], entries(_PROVIDER_NAME, table(Provider))]
     """Servers that speak Chat Completions."""

@@ -108,7 +108,7 @@ def read(flags: Values, environ: Mapping[str, str], workdir: Path | None) -> Rea
         "providers": {"openai": {"base_url": OPENAI_URL, "api_key_env": "OPENAI_API_KEY"}},
     }
     user_file, project_file = paths.user_config(environ), paths.project_config(workdir or Path())
-    user = toml(user_file)
+    user = _anchored(toml(user_file), user_file.parent)
     values = _checked(values, user, lambda key: f"{user_file}: {_dotted(key)}")
 
     project = toml(project_file) if workdir else {}
@@ -146,9 +146,25 @@ def toml(file: Path) -> Values:
     import tomllib  # 4 ms, and most directories have no such file
 
     try:
-        return tomllib.loads(content.decode("utf-8"))
+        return tomllib.loads(content.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is not valid TOML: {one_line(str(error), 200)}.") from error
+
+
+def _anchored(values: Values, folder: Path) -> Values:
+    """Return the values with relative paths made absolute: in a file they do not depend on the working directory."""
+    data_dir, log = values.get("data_dir"), values.get("log")
+    anchored = {**values, "data_dir": _in_folder(folder, data_dir)} if "data_dir" in values else values
+    if not isinstance(log, Mapping) or log.get("file", "-") == "-":
+        return anchored
+    return {**anchored, "log": {**log, "file": _in_folder(folder, log["file"])}}
+
+
+def _in_folder(folder: Path, value: Any) -> Any:
+    """Return a path from ``folder`` on, unless it is absolute, begins at a home directory, or is not valid."""
+    if not isinstance(value, str) or not value.strip() or value.startswith("~"):
+        return value
+    return str(folder / value)
 
 
 def _checked(base: Values, layer: Values, name_of: Callable[[Key], str]) -> Values:

@@ -11,6 +11,8 @@ from agentmesh.domain.timers import read_span
 
 SPANS: Final = frozenset({"max_turn_seconds", "max_seconds"})
 """Limits that are spans of time, in seconds."""
+MOST_SECONDS: Final = 10 * 365 * 86_400
+"""The longest time of a session: what is left of it must fit an integer of a session that is forked from it, too."""
 OPTIONS: Final[Mapping[str, str]] = {
     "depth": "max_depth",
     "children": "max_children",

@@ -214,6 +214,7 @@ def test_made_agents_are_limited_exactly_when_many_fork_at_once(mesh: Mesh):
         {"max_turns": 1.5},
         {"max_spawns": -1},
         {"max_seconds": 2**31},
+        {"max_seconds": 315_360_001},
         {"max_agents": None},
         {"max_living": 0},
         {"ask_agents": -1},

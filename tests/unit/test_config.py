@@ -172,6 +172,8 @@ def test_an_empty_variable_is_not_set(machine):
         ("[limits]\nmax_depth = 'many'", "limits.max_depth", "valid integer"),
         ("[limits]\nmax_cost_usd = nan", "limits.max_cost_usd", "finite"),
         ("[limits]\nmax_cost_usd = inf", "limits.max_cost_usd", "finite"),
+        ("[limits]\nmax_cost_usd = 10000001", "limits.max_cost_usd", "less than or equal to 10000000"),
+        ("[limits]\nmax_seconds = 2147483647", "limits.max_seconds", "less than or equal to 315360000"),
         ("limits = 3", "limits", "should be a table"),
         *(
             (f"[retention]\nsessions = {age}", "retention.sessions", complaint)
@@ -188,7 +190,12 @@ def test_an_empty_variable_is_not_set(machine):
         ("model = ''", "model", "not empty"),
         ("model = 4", "model", "valid string"),
         ("effort = 'much'", "effort", "should be 'none', 'minimal'"),
+        ('model = "a\\u0000"', "model", "should have no NUL"),
         ("data_dir = '~nobody-of-this-name/x'", "data_dir", "home directory"),
+        ("data_dir = ''", "data_dir", "should be a path, not empty"),
+        ("data_dir = ' '", "data_dir", "should be a path, not empty"),
+        ('[log]\nfile = "a\\u0000b"', "log.file", "should have no NUL"),
+        ("[log]\nfile = ''", "log.file", "should be a path, not empty"),
         ("[model_calls]\nidle_timeout = 0", "model_calls.idle_timeout", "greater than 0"),
         ("providers = []", "providers", "should be a table"),
         ("permissions = 'all'", "permissions", "should be a table"),
@@ -245,6 +252,9 @@ def test_a_bad_variable_or_flag_is_named_as_the_person_wrote_it(machine):
     machine.environ["OPENAI_BASE_URL"] = "localhost"
     with pytest.raises(ConfigError, match=r"^OPENAI_BASE_URL should be a URL"):
         machine.load()
+    del machine.environ["OPENAI_BASE_URL"]
+    with pytest.raises(ConfigError, match=r"^--database-url should have no NUL and only whole characters"):
+        machine.load(database_url="postgresql:///\udcff")
 
 
 @pytest.mark.parametrize(
@@ -273,6 +283,11 @@ def test_an_unknown_key_is_refused_and_the_nearest_is_named(machine, where, text
     assert raised.value.message == f"{getattr(machine, where + '_file')}: {key} is not a known key."
     assert hint in raised.value.hint
     assert "s3cret" not in raised.value.message + raised.value.hint
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(machine):
+    machine.user_file.write_bytes(b"\xef\xbb\xbfmodel = 'x'")
+    assert machine.load().model == "x"
 
 
 @pytest.mark.parametrize("content", [b"limits = [", b"model = '\xff'", b"a = 1\na = 2"])
