@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agentmesh.domain.errors import UsageError
+from agentmesh.store.tx import require_process
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
@@ -18,6 +20,7 @@ class SharedListener:
 
     def __init__(self, mesh: Mesh) -> None:
         self._mesh = mesh
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._shares: frozenset[Subscription] = frozenset()
         self._listener: Listener | None = None
@@ -38,7 +41,8 @@ class SharedListener:
             listener.stop()
 
     def join(self, share: Subscription) -> None:
-        """Deliver the channels of a share to it from now on."""
+        """Deliver the channels of a share to it from now on; raise UsageError in a forked process."""
+        require_process(self._process)  # before the lock, which a thread of the parent may have held at the fork
         with self._lock:
             if self.closed:
                 raise UsageError("the mesh is closed", hint="Open it again: agentmesh.open().")

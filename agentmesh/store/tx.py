@@ -183,11 +183,7 @@ class Database:
 
     def _take(self) -> KeptConnection:
         """Take a living connection: the one at hand, or one from the pool."""
-        if os.getpid() != self._process:  # two processes that write to one socket get each other's answers
-            raise UsageError(
-                "This process was forked from the one that opened the mesh, and cannot use its connections.",
-                hint="Open a mesh here, or start processes by spawn.",
-            )
+        require_process(self._process)
         while connection := self._from_hand():
             if self._is_good(connection):
                 return self._lend(connection)
@@ -298,6 +294,15 @@ class Database:
         return DatabaseUnreachable(
             f"{domain_error(error, self.where).message.rstrip('.')}. Whether the last change was made is unknown.",
             hint="Look before you repeat it.",
+        )
+
+
+def require_process(opened_by: int) -> None:
+    """Raise UsageError in a process that was forked from the one that opened the mesh."""
+    if os.getpid() != opened_by:  # two processes that write to one socket get each other's answers
+        raise UsageError(
+            "This process was forked from the one that opened the mesh, and cannot use its connections.",
+            hint="Open a mesh here, or start processes by spawn.",
         )
 
 

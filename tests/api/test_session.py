@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import threading
+import time
 from contextlib import ExitStack, suppress
 from datetime import timedelta
 from functools import partial
@@ -301,12 +302,15 @@ def test_a_mesh_that_was_closed_says_so(mesh: agentmesh.Mesh):
 
 
 def test_a_forked_process_uses_no_connection_of_its_parent(mesh: agentmesh.Mesh):
-    session = mesh.start_session()
+    session, other = mesh.start_session(), mesh.start_session()
+    session.wait(timeout=1)  # makes the parent's listener
+    began = time.monotonic()
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:  # no failure of a test may get out of this process
         said = []
-        for use in (session.list_agents, mesh.start_session, mesh.close, session.list_agents):
+        wait = partial(other.wait, timeout=1)  # on a channel that nobody hears yet
+        for use in (session.list_agents, wait, mesh.start_session, mesh.close, session.list_agents):
             try:
                 use()
             except agentmesh.AgentmeshError as error:
@@ -317,7 +321,9 @@ def test_a_forked_process_uses_no_connection_of_its_parent(mesh: agentmesh.Mesh)
     with os.fdopen(reading) as answer:
         said = json.loads(answer.read())
     os.waitpid(child, 0)
-    assert said == ["This process was forked from the one that opened the mesh, and cannot use its connections."] * 3
+    assert said == ["This process was forked from the one that opened the mesh, and cannot use its connections."] * 4
+    assert time.monotonic() - began < 10, "nothing waits for the parent's listener"
+    assert session.wait(timeout=1).outcome == "complete"
     assert len(session.list_agents()) == 1, "the parent's connections go on"
 
 
