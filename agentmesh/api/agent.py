@@ -13,8 +13,17 @@ from agentmesh.api.board import Board
 from agentmesh.api.keys import key_of
 from agentmesh.api.resting import WaitResult
 from agentmesh.api.seconds import Span, seconds_of
+from agentmesh.api.texts import names_of, text_of
 from agentmesh.app.attaching import attach
-from agentmesh.domain.errors import AgentmeshError, Interrupted, LimitReached, ModelError, Timeout, UsageError
+from agentmesh.domain.errors import (
+    AgentmeshError,
+    Interrupted,
+    LimitReached,
+    ModelError,
+    Timeout,
+    UnknownAgent,
+    UsageError,
+)
 from agentmesh.domain.ids import AgentId, MailId, short
 from agentmesh.domain.parts import GENERAL_PURPOSE
 from agentmesh.domain.rows import AgentView, Ref, Row
@@ -66,8 +75,14 @@ class Agent:
         return AgentStatus(self._link.run(agents.get, self.id, idempotent=True).status)
 
     def view(self) -> AgentView:
-        """Return all that people see of it: activity, unread mail, calls, tokens, and cost, its own and its tree's."""
-        return next(one for one in self._link.list_agents(everybody=True) if one.id == self.id)
+        """Return all that people see of it: activity, unread mail, calls, tokens, and cost, its own and its tree's.
+
+        Raise UnknownAgent if its session was deleted.
+        """
+        for one in self._link.list_agents(everybody=True):
+            if one.id == self.id:
+                return one
+        raise UnknownAgent(f"there is no agent {self.name} ({short(self.id)}) any more", hint="Its session is gone.")
 
     def fork(
         self,
@@ -109,8 +124,6 @@ class Agent:
         prompt = None if prompt is None else as_text(prompt, "a prompt")
         if workspace not in (None, "shared", "own"):
             raise UsageError(f"{workspace!r} is no workspace", hint='Give "shared" or "own", or leave it out.')
-        if isinstance(tools, str):
-            raise UsageError("tools is a text, not a list of names", hint='Give ["read"].')
         own = None if workspace is None else workspace == "own"
         form = None
         if schema is not None:
@@ -118,7 +131,15 @@ class Agent:
 
             form = schema_of(schema)
         kind = None if type is None else as_text(type, "the name of a type")
-        shape = Shape(model, tools, context, form, check, type=kind, effort=effort)
+        shape = Shape(
+            text_of(model, "model"),
+            names_of(tools, "tools"),
+            text_of(context, "context"),
+            form,
+            text_of(check, "check"),
+            type=kind,
+            effort=text_of(effort, "effort"),
+        )
         made = trees.fork(self._link.runtime.core, self.id, name, prompt, own=own, shape=shape, report=report)
         child = self._link.run(agents.get, made, idempotent=True)
         if prompt is not None:
@@ -215,6 +236,8 @@ class Agent:
         such as ``0 9 * * 1-5 Europe/Berlin`` (without a zone, in this machine's). A repeated key means the same
         message, with the first one's time. ``images`` are as for ``send``. A worker must run when it is due.
         """
+        if at is not None and not isinstance(at, datetime):
+            raise UsageError("the time of a message is no datetime", hint="Give datetime(..., tzinfo=...).")
         if at is not None and at.tzinfo is None:
             raise UsageError("the time of a message has no time zone", hint="Give datetime(..., tzinfo=...).")
         message = as_text(message, "a message")
@@ -280,6 +303,7 @@ class Agent:
         """
         from agentmesh.app import trees
 
+        check = text_of(check, "check")
         session = self._link.run(sessions.get, self._link.session, idempotent=True)
         core = self._link.runtime.core
         result = trees.merge(core, session, self.id, down=down, check=check, preview=preview)

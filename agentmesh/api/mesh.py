@@ -16,6 +16,7 @@ from agentmesh.api import declaring
 from agentmesh.api.declaring import Effects, Function
 from agentmesh.api.runtimes import Runtimes
 from agentmesh.api.session import Session
+from agentmesh.api.texts import text_of
 from agentmesh.domain.errors import AmbiguousAgent, UnknownAgent, UsageError
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.log import logger
@@ -72,7 +73,7 @@ class Mesh:
         workdir: str | os.PathLike[str] = ".",
         *,
         model: str | None = None,
-        title: str = "",
+        title: str | None = None,
         permission_mode: str | None = None,
         attended: bool = False,
         database: str | None = None,
@@ -84,13 +85,14 @@ class Mesh:
         ``permission_mode`` is ``ask``, ``edits``, ``all`` or ``plan``. ``attended``: a person answers requests (see
         ``Session.answer``); otherwise calls that would ask are refused at once.
         """
+        named, titled = text_of(model, "model"), text_of(title, "title") or ""
         try:
             mode = PermissionMode(permission_mode) if permission_mode else None
         except ValueError:
             known = ", ".join(PermissionMode)
             raise UsageError(f"there is no permission mode {permission_mode!r}", hint=f"Modes: {known}.") from None
         runtime = self._runtimes.for_new_session() if database is None else self._runtimes.named(database)
-        row = runtime.core.start_session(Path(workdir), model=model, title=title, mode=mode)
+        row = runtime.core.start_session(Path(workdir), model=named, title=titled, mode=mode)
         if not attended:
             runtime.core.database.run(requests.set_attended, row.id, False, idempotent=True)
         return Session(runtime, row)

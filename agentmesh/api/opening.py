@@ -11,7 +11,7 @@ from agentmesh.api.mesh import Mesh
 from agentmesh.api.runtimes import Runtimes
 from agentmesh.config import sources
 from agentmesh.config.settings import load
-from agentmesh.domain.errors import ConfigError
+from agentmesh.domain.errors import ConfigError, UsageError
 from agentmesh.domain.log import logger
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def open(  # noqa: A001  agentmesh.open, as in webbrowser.open
     without one. If the configuration has several databases, the mesh is on all of them, or on the one that ``database``
     names; one that does not answer is left out, and the log says so.
     """
-    given = {"database_url": database_url, "data_dir": None if data_dir is None else str(data_dir), **(settings or {})}
+    given = {"database_url": database_url, "data_dir": _path(data_dir), **(settings or {})}
     if unknown := [name for name in given if name not in sources.settable()]:
         raise ConfigError(
             f"there is no setting {', '.join(map(repr, unknown))}",
@@ -60,3 +60,13 @@ def open(  # noqa: A001  agentmesh.open, as in webbrowser.open
         mesh.close()
         raise
     return mesh
+
+
+def _path(data_dir: str | os.PathLike[str] | None) -> str | Path | None:
+    """Return the path as the configuration takes it; raise UsageError for what is no path."""
+    if data_dir is None or isinstance(data_dir, str):
+        return data_dir  # an empty text stays one, to be refused: as a Path it would be the working directory
+    try:
+        return Path(data_dir)
+    except TypeError as error:
+        raise UsageError("data_dir is no path", hint="Give a text or a Path.") from error

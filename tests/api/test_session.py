@@ -21,6 +21,7 @@ from agentmesh.domain.errors import BadArgument, BadImage, DeadAgent, NoRecipien
 from agentmesh.domain.ids import MailId
 from agentmesh.llm.simulator.reply import Fault, FaultKind
 from agentmesh.llm.simulator.request import ChatRequestView
+from agentmesh.store import sessions
 from tests.api.conftest import InThread, Open
 from tests.fixtures.engine import Rig, call, do, say, until, when
 from tests.fixtures.pictures import png
@@ -534,6 +535,40 @@ def test_a_fork_can_be_of_a_type(rig: Rig, mesh: agentmesh.Mesh):
     for wrong in odd:
         with pytest.raises(agentmesh.AgentmeshError):
             session.fork("wrong", type=wrong)
+
+
+def test_an_argument_of_another_type_is_refused_in_a_sentence(mesh: agentmesh.Mesh):
+    session = session_of(mesh, title=None)
+    assert session.title == ""
+    odd: Any = 3
+    for use, what in (
+        (lambda: session.send("hello", key=odd), "the key of a message should be text, not int"),
+        (lambda: session.root.send_later("hello", at=odd), "the time of a message is no datetime"),
+        (lambda: session.fork("wrong", check=odd), "check should be text, not int"),
+        (lambda: session.fork("wrong", model=odd), "model should be text, not int"),
+        (lambda: session.fork("wrong", context=odd), "context should be text, not int"),
+        (lambda: session.fork("wrong", effort=odd), "effort should be text, not int"),
+        (lambda: session.fork("wrong", tools=odd), "tools is no list of names"),
+        (lambda: session.fork("wrong", tools=[odd]), "tools is no list of names"),
+        (lambda: session.root.merge(check=odd), "check should be text, not int"),
+        (lambda: mesh.start_session(title=odd), "title should be text, not int"),
+        (lambda: mesh.start_session(model=odd), "model should be text, not int"),
+        (lambda: agentmesh.open(data_dir=odd), "data_dir is no path"),
+        (lambda: agentmesh.open(data_dir=""), "--data-dir should be a path, not empty"),
+    ):
+        with pytest.raises(UsageError, match=f"^{what}"):
+            use()
+    assert session.root.conversation() == []
+    assert len(session.list_agents(everybody=True)) == 1
+
+
+def test_a_deleted_agent_is_unknown(mesh: agentmesh.Mesh):
+    session = session_of(mesh)
+    session.end()
+    mesh.core.database.run(sessions.delete_session, session.id)
+    for look in (session.root.view, lambda: session.root.status):
+        with pytest.raises(agentmesh.UnknownAgent, match="there is no agent"):
+            look()
 
 
 def test_a_time_limit_that_is_none_is_refused_before_anything_happens(rig: Rig, mesh: agentmesh.Mesh):
