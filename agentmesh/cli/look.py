@@ -27,7 +27,7 @@ _SOME = 1_000
 _limit_option = click.option(
     "-n",
     "--limit",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, 2**31 - 1),
     default=_SOME,
     show_default=True,
     metavar="N",

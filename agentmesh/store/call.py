@@ -11,6 +11,7 @@ from typing import Any, LiteralString, TypeVar, cast, get_type_hints
 from psycopg import Connection
 from psycopg.rows import BaseRowFactory, kwargs_row, scalar_row
 
+from agentmesh.domain.errors import BadArgument
 from agentmesh.domain.ids import AgentId, WorkerId
 
 Value = TypeVar("Value")
@@ -45,6 +46,17 @@ def caller(lease: Lease | None) -> dict[str, int | str | None]:
         "ordinal": lease.ordinal,
         "note": lease.note,
     }
+
+
+def bigint(number: int, what: str) -> int:
+    """Return a whole number that a bigint holds; raise BadArgument, naming ``what``, for any other.
+
+    PostgreSQL would say that it has no such function: psycopg sends a larger number as a numeric.
+    """
+    given: Any = number  # a program need not have been checked for types
+    if isinstance(given, int) and not isinstance(given, bool) and -(2**63) <= given < 2**63:
+        return number
+    raise BadArgument(f"{what} is no whole number below 2**63", hint="Take one that agentmesh has shown.")
 
 
 def scalar(conn: Connection, query: LiteralString, values: Mapping[str, Any], kind: type[Value]) -> Value:

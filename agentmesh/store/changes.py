@@ -16,6 +16,7 @@ from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.text import one_line, visible
 from agentmesh.domain.workspaces import FileTotal
 from agentmesh.sql import statement
+from agentmesh.store.call import bigint
 
 MOST: Final = 1000
 """How many changes are read at once."""
@@ -85,7 +86,7 @@ def newest(conn: Connection, agent: AgentId, limit: int = MOST, after: int | Non
 
 def require_row(conn: Connection, agent: AgentId, row: int) -> None:
     """Raise BadArgument if an agent has no such row."""
-    conn.execute(statement("changes.require_row"), {"agent": agent, "row": row})
+    conn.execute(statement("changes.require_row"), {"agent": agent, "row": bigint(row, "the row")})
 
 
 def totals(conn: Connection, agent: AgentId, since: int | None = None, limit: int = MOST) -> list[FileTotal]:

@@ -13,7 +13,7 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus
 from agentmesh.domain.text import storable
 from agentmesh.sql import statement
-from agentmesh.store.call import Lease, caller, scalar
+from agentmesh.store.call import Lease, bigint, caller, scalar
 from agentmesh.store.jsonb import jsonb
 from agentmesh.store.steps import Granted, Planned, asked, granted
 
@@ -62,7 +62,7 @@ def rewind_to(conn: Connection, agent: AgentId, row: int) -> int:
 
     0 is before its first. The agent must be idle. Files stay as they are. Raise BadArgument, AgentBusy or DeadAgent.
     """
-    return scalar(conn, statement("context.rewind_to"), {"agent": agent, "row": row}, int)
+    return scalar(conn, statement("context.rewind_to"), {"agent": agent, "row": bigint(row, "the row")}, int)
 
 
 def restore(conn: Connection, agent: AgentId) -> int:

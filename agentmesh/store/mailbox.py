@@ -14,7 +14,7 @@ from agentmesh.domain import waited
 from agentmesh.domain.errors import MessageTooLarge, UnknownMessage
 from agentmesh.domain.ids import AgentId, MailId
 from agentmesh.domain.rows import Ref, Row
-from agentmesh.domain.text import bytes_of, storable
+from agentmesh.domain.text import bytes_of, one_line, storable
 from agentmesh.sql import statement
 from agentmesh.store.call import Lease, caller, scalar
 from agentmesh.store.jsonb import jsonb
@@ -81,14 +81,15 @@ def newest_of_agents(conn: Connection, agent: AgentId) -> MailId | None:
 
 def _possible(mail: MailId) -> MailId:
     """Return the id; raise UnknownMessage for a number that no mail can have."""
-    if not 0 < mail < 2**63:
+    given: Any = mail  # a program need not have been checked for types
+    if not isinstance(given, int) or not 0 < given < 2**63:
         raise _unknown(mail)
     return mail
 
 
 def _unknown(mail: MailId) -> UnknownMessage:
     return UnknownMessage(
-        f"there is no message {mail} in this session",
+        f"there is no message {one_line(str(mail), 60)} in this session",
         hint="Take the message_id of a message that you have sent or received, or leave out reply_to.",
     )
 

@@ -16,7 +16,7 @@ from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.text import storable
 from agentmesh.domain.workspaces import Kept, Snapshot
 from agentmesh.sql import statement
-from agentmesh.store.call import Lease, caller, scalar
+from agentmesh.store.call import Lease, bigint, caller, scalar
 from agentmesh.store.jsonb import jsonb
 
 MOST: Final = 2000
@@ -90,7 +90,7 @@ def newest_before(conn: Connection, agent: AgentId, row: int) -> Snapshot | None
     then. None: the workspace has no snapshot at all. Look at ``freed_at``: its tree may be gone. Raise BadArgument if
     the agent has no such row; 0 is before its first.
     """
-    values = {"agent": agent, "row": row}
+    values = {"agent": agent, "row": bigint(row, "the row")}
     return _one(conn.cursor(row_factory=class_row(Snapshot)).execute(statement("snapshots.newest_before"), values))
 
 

@@ -15,7 +15,7 @@ from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.text import storable
 from agentmesh.domain.timers import When
 from agentmesh.sql import statement
-from agentmesh.store.call import Lease, caller, scalar
+from agentmesh.store.call import Lease, bigint, caller, scalar
 from agentmesh.store.cron import next_time
 from agentmesh.store.jsonb import jsonb
 from agentmesh.store.mailbox import require_size
@@ -89,7 +89,7 @@ def _ring_cron(conn: Connection, timer: int, cron: str, due_at: datetime, now: d
 
 def cancel(conn: Connection, session: SessionId, timer: int) -> bool:
     """End a timer of a session; return False if it has ended already. Raise UnknownTimer."""
-    return scalar(conn, statement("timers.cancel"), {"timer": timer, "session": session}, bool)
+    return scalar(conn, statement("timers.cancel"), {"timer": bigint(timer, "the timer"), "session": session}, bool)
 
 
 def pending(conn: Connection, session: SessionId) -> Sequence[Timer]:

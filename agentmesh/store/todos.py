@@ -12,7 +12,7 @@ from psycopg.rows import class_row, scalar_row
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.text import storable
 from agentmesh.sql import statement
-from agentmesh.store.call import Lease, caller, scalar
+from agentmesh.store.call import Lease, bigint, caller, scalar
 
 _DONE = 20
 
@@ -49,7 +49,8 @@ def add_todo(
 
     ``after``: todos that must be done first. Raise BadArgument, UnknownTodo, TooManyTodos, DeadAgent or OtherSession.
     """
-    values = {"session": session, "agent": agent, "content": storable(content), "after": list(after), **caller(lease)}
+    first = [bigint(todo, "a todo") for todo in after]
+    values = {"session": session, "agent": agent, "content": storable(content), "after": first, **caller(lease)}
     return scalar(conn, statement("todos.add_todo"), values, int)
 
 
@@ -60,7 +61,8 @@ def claim_todo(
 
     Raise TodoTaken, which says who has it, TodoNotReady or UnknownTodo. One that the agent has stays its own.
     """
-    values = {"session": session, "agent": agent, "todo": todo, **caller(lease)}
+    number = None if todo is None else bigint(todo, "the todo")
+    values = {"session": session, "agent": agent, "todo": number, **caller(lease)}
     with conn.cursor(row_factory=scalar_row) as cursor:
         taken: int | None = cursor.execute(statement("todos.claim_todo"), values).fetchone()
     return taken
@@ -79,7 +81,8 @@ def finish_todo(
     Raise TodoTaken if another agent has it, TodoNotReady, UnknownTodo or BadArgument.
     """
     said = None if outcome is None else storable(outcome)
-    values = {"session": session, "agent": agent, "todo": todo, "outcome": said, **caller(lease)}
+    number = bigint(todo, "the todo")
+    values = {"session": session, "agent": agent, "todo": number, "outcome": said, **caller(lease)}
     conn.execute(statement("todos.finish_todo"), values)
 
 
@@ -87,7 +90,7 @@ def release_todo(
     conn: Connection, session: SessionId, agent: AgentId | None, todo: int, lease: Lease | None = None
 ) -> None:
     """Give a claimed todo back to the board. Raise TodoTaken if it is another's or done, or UnknownTodo."""
-    values = {"session": session, "agent": agent, "todo": todo, **caller(lease)}
+    values = {"session": session, "agent": agent, "todo": bigint(todo, "the todo"), **caller(lease)}
     conn.execute(statement("todos.release_todo"), values)
 
 

@@ -17,7 +17,7 @@ from agentmesh.domain.states import Kind
 from agentmesh.domain.text import storable
 from agentmesh.sql import statement
 from agentmesh.store import agents
-from agentmesh.store.call import scalar, typed_row
+from agentmesh.store.call import bigint, scalar, typed_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def fork_at(
     With a tree of its own it has the files as they were at that row (see ``snapshots.newest_before``), unless ``base``
     names another tree. Raise as ``agents.fork`` does, BadArgument, and SnapshotGone if that snapshot was freed.
     """
-    values = {"parent": parent, "name": storable(name), "prompt": _storable(prompt), "at": at}
+    values = {"parent": parent, "name": storable(name), "prompt": _storable(prompt), "at": bigint(at, "the row")}
     values |= {"workspace": workspace, "base": base}
     child = agents.get(conn, AgentId(scalar(conn, statement("travel.fork"), values, UUID)))
     return Forked(child.id, child.name, child.session_id, child.forked_at or 0)
@@ -85,7 +85,7 @@ def fork_session(
     Its directory is the same. ``workspace="own"`` gives its root a tree of its own, with the files of that row. Raise
     BadArgument, NoTree or SnapshotGone.
     """
-    values = {"agent": agent, "at": at, "prompt": _storable(prompt), "workspace": workspace}
+    values = {"agent": agent, "at": bigint(at, "the row"), "prompt": _storable(prompt), "workspace": workspace}
     root = agents.get(conn, AgentId(scalar(conn, statement("travel.fork_session"), values, UUID)))
     return Forked(root.id, root.name, root.session_id, scalar(conn, statement("travel.copied"), {"root": root.id}, int))
 

@@ -44,6 +44,20 @@ def test_an_agent_that_changed_nothing_has_no_diff(am, mesh, here):
     assert "changed 0 files" in done.err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("diff", "root", "--since", "99999999999999999999"),
+        ("sessions", "-n", "99999999999999999999"),
+        ("ps", "--limit", "99999999999999999999"),
+    ],
+)
+def test_a_number_that_no_database_holds_is_refused_by_its_option(am, mesh, here, words):
+    refused = am(*words)
+    assert (refused.code, refused.out) == (2, "")
+    assert "is not in the range" in refused.err
+
+
 @pytest.mark.parametrize("more", [(), ("--net",)])
 def test_a_row_that_is_not_there_is_refused(am, mesh, here, more):
     (call,) = mesh.call(here, "write")

@@ -8,6 +8,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from agentmesh.domain import errors
+from agentmesh.store import changes, context, snapshots, timers, todos, travel
 from agentmesh.store.errors import translated
 
 REFUSALS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.Refused)]
@@ -115,6 +116,34 @@ def test_a_limit_of_connections_is_told_as_one(conn, new_database, limited):
 
 def test_a_terminated_session_is_unreachable(conn):
     assert type(raised_by(conn, "select pg_terminate_backend(pg_backend_pid())")) is errors.DatabaseUnreachable
+
+
+@pytest.mark.parametrize("number", [2**63, 2**70, 10**5000, 1.5, "12"], ids=["63", "70", "huge", "float", "text"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda mesh, number: mesh.run(changes.require_row, mesh.root, number),
+        lambda mesh, number: mesh.run(snapshots.newest_before, mesh.root, number),
+        lambda mesh, number: mesh.run(context.rewind_to, mesh.root, number),
+        lambda mesh, number: mesh.run(travel.fork_at, mesh.root, "late", number),
+        lambda mesh, number: mesh.run(travel.fork_session, mesh.root, number),
+        lambda mesh, number: mesh.run(timers.cancel, mesh.session, number),
+        lambda mesh, number: mesh.run(todos.add_todo, mesh.session, None, "later", [number]),
+        lambda mesh, number: mesh.run(todos.claim_todo, mesh.session, mesh.root, number),
+        lambda mesh, number: mesh.run(todos.finish_todo, mesh.session, None, number),
+        lambda mesh, number: mesh.run(todos.release_todo, mesh.session, None, number),
+    ],
+    ids=range(10),
+)
+def test_a_number_that_no_bigint_holds_is_refused_before_it_is_sent(mesh, use, number):
+    with pytest.raises(errors.BadArgument, match="is no whole number below"):
+        use(mesh, number)
+
+
+@pytest.mark.parametrize("number", [2**70, "12"])
+def test_an_answer_to_no_number_of_a_message_is_refused(mesh, number):
+    with pytest.raises(errors.UnknownMessage, match=f"no message {number} "):
+        mesh.send(None, None, reply_to=number)
 
 
 def test_what_is_not_postgresqls_passes_untouched():
