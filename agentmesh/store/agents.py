@@ -64,7 +64,8 @@ def fork(
         prompt = storable(prompt)
     values = {"parent": parent, "name": storable(name), "prompt": prompt, "workspace": workspace, "base": base}
     wanted = None if shape.tools is None else [storable(tool) for tool in shape.tools]
-    values |= {"model": shape.model, "tools": wanted, "context": shape.context and storable(shape.context)}
+    model, context = (text and storable(text) for text in (shape.model, shape.context))
+    values |= {"model": model, "tools": wanted, "context": context}
     schema = None if shape.schema is None else jsonb(shape.schema)
     check = None if shape.check is None else storable(shape.check)
     values |= {"schema": schema, "check": check, "check_approved": shape.check_approved}
