@@ -115,7 +115,7 @@ def _require_allowed(
         verdict = gate.judge("read", {"path": str(file)}, Rights(rules), workdir)
         shown = one_line(file.name, 80)
         if verdict.decision is Decision.DENY:
-            raise BadImage(f"A rule keeps agents from reading {shown}.", hint="`agentmesh config` shows the rules.")
+            raise BadImage(f"A rule keeps agents from reading {shown}.", hint="`agentmesh doctor` shows the rules.")
         if verdict.outside and file in named and not anywhere:
             hint = "Attach it with --image PATH, or write its name without @."
             raise BadImage(f"{shown} is outside the working directory.", hint=hint)

@@ -75,8 +75,9 @@ def test_a_deny_rule_holds_for_images_too(mesh: Mesh, db: Database, tmp_path: Pa
     rules = '[[{"effect": "deny", "tool": "read", "pattern": "*.png"}]]'
     mesh.conn.execute("update agentmesh.agents set permissions = %s::jsonb where id = %s", [rules, mesh.root])
     for text, paths in (("@a.png", ()), ("", (tmp_path / "a.png",))):
-        with pytest.raises(BadImage, match="A rule keeps agents from reading"):
+        with pytest.raises(BadImage, match="A rule keeps agents from reading") as refused:
             attach(db, mesh.root, tmp_path, text, paths, anywhere=True)
+        assert "`agentmesh doctor`" in refused.value.hint
 
 
 def test_a_path_that_cannot_be_read_says_why(mesh: Mesh, db: Database, tmp_path: Path):

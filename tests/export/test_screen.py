@@ -47,6 +47,7 @@ def test_what_cannot_be_written_is_said_and_given_back(mesh: Mesh, me: Person, t
         ("/export mine.md", "exists"),
         ("/export notes.doc", "ends in no format"),
         ("/export nowhere/x.md", "cannot be written: No such file"),
+        ("/export ~nobody-of-this-name/x.md", "names an unknown home directory"),
     ):
         failed = me.types(typed)
         assert isinstance(failed, Failed)

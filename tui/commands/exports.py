@@ -62,7 +62,10 @@ def _path(ctx: CommandContext, name: str, given: str) -> Path:
     """Return where to write: relative to the session's directory; without a file, a name that is free."""
     folder = Path(ctx.session.workdir)
     if given:
-        return folder / Path(given).expanduser()
+        try:
+            return folder / Path(given).expanduser()
+        except RuntimeError as error:
+            raise UsageError(f"{given} names an unknown home directory", hint="Write the path out.") from error
     stem = f"agentmesh-{short(ctx.session.id)}"
     names = (f"{stem}.{name}" if n == 1 else f"{stem}-{n}.{name}" for n in count(1))
     return next(folder / one for one in names if not os.path.lexists(folder / one))
