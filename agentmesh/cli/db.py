@@ -102,9 +102,10 @@ def status(*, as_json: bool, place: PlaceOptions) -> None:
 @place_options(session=False)
 def start(*, linger: float, place: PlaceOptions) -> None:
     """Start the embedded server, and keep it while it has clients and for --linger after the last one."""
-    if place.settings_of_one().database_url:
+    settings = place.settings_of_one()
+    if settings.database_url:
         raise UsageError("A database given by URL is not ours to start.", hint="Start it where it is.")
-    with place.open(place.settings(), "db", pool_size=1) as mesh:
+    with place.open(settings, "db", pool_size=1) as mesh:
         assert mesh.server is not None  # noqa: S101  no URL is given
         mesh.server.keep(linger)
     say(f"The embedded server runs; it ends when it has had no client for {linger:g} s.")

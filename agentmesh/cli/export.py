@@ -52,7 +52,7 @@ def export(
     if chosen is None:
         raise UsageError(f"The ending of {path} names no format.", hint="Give one: --format jsonl, md or html.")
     settings = place.settings()
-    with place.mesh("export") as mesh:
+    with place.mesh_of(settings, "export") as mesh:
         session = place.find_session(mesh)
         known = secrets.configured(settings, os.environ)
         with _target(path, force) as out:

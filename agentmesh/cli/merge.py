@@ -63,7 +63,7 @@ def merge(
 
             done = carried_out(result, partial(_question, session), write, yes=yes or bool(result.target))
             if done is None:
-                return DONE
+                return FAILED
             result = done
             start_worker_if_none(mesh, session)
     return _tell(result, session, as_json=as_json)

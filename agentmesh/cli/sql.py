@@ -46,22 +46,22 @@ def sql(query: str | None, *, as_csv: bool, as_json: bool, timeout: float, place
     if query is None:
         if as_csv or as_json:
             raise UsageError("--csv and --json need a query.", hint="Give it as an argument, or `-` for stdin.")
-        with _reader(place) as url:
-            return _psql(place.settings(), url)
+        settings = place.settings()
+        with _reader(place, settings) as url:
+            return _psql(settings, url)
     from agentmesh.cli.render.answer import print_csv, print_json, print_rows
     from agentmesh.store import reader
 
     text = text_argument(query, "query")
-    with _reader(place) as url:
+    with _reader(place, place.settings()) as url:
         answer = reader.query(url, text, seconds=timeout)
     (print_csv if as_csv else print_json if as_json else print_rows)(answer)
     return 0
 
 
 @contextmanager
-def _reader(place: PlaceOptions) -> Iterator[str]:
+def _reader(place: PlaceOptions, settings: Settings) -> Iterator[str]:
     """Yield the reader's URL; the embedded server runs meanwhile."""
-    settings = place.settings()
     settings.require_one_database()
     if own := settings.reader_url:
         yield own

@@ -101,7 +101,7 @@ def redo(agent: str, *, files: bool, conversation: bool, yes: bool, as_json: boo
                 yes=yes,
             )
             if done is None:
-                return DONE
+                return FAILED
             result = done
     return _tell(result, about_redo(result), as_json=as_json)
 
@@ -131,7 +131,7 @@ def _take_back(
         if result.status is not UndoStatus.REFUSED and not how["preview"]:
             done = carried_out(result, _if_it_writes(_what), lambda plan: taken_back(agreed=plan), yes=how["yes"])
             if done is None:
-                return DONE
+                return FAILED
             result = done
     again, alone = f"`agentmesh redo {ref.name}` brings it back.", f"`{command} PATH` takes back single files."
     return _tell(result, about_undo(result, again=again, alone=alone), as_json=how["as_json"])

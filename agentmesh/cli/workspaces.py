@@ -66,7 +66,7 @@ def remove(workspace: str, *, yes: bool, as_json: bool, place: PlaceOptions) -> 
             about = f"The directory {found.path or '(not made yet)'} is removed; its last state stays in a snapshot"
             which = found.id
         if not confirmed(about, yes=yes):
-            return DONE
+            return FAILED
         done = repair.remove(mesh.workspaces, which)
     if as_json:
         emit({"workspace_id": which, "removed": done.done, "words": done.words})

@@ -84,6 +84,16 @@ class Shop:
                     process.kill()
 
 
+def declined(asking: pexpect.spawn) -> int | None:
+    """Say no, and return the exit code."""
+    asking.sendline("n")
+    asking.expect("Nothing was done.")
+    asking.expect(pexpect.EOF)
+    asking.close()
+    code: int | None = asking.exitstatus
+    return code
+
+
 @pytest.fixture
 def shop(rig: Rig, tmp_path: Path) -> Iterator[Shop]:
     made = Shop(rig, tmp_path / "shop")
@@ -186,6 +196,9 @@ def test_a_merge_into_the_directory_asks_and_without_a_terminal_needs_yes(shop: 
     refused = shop("merge", "writer", code=2)
     assert "  added   more12.md\n" in refused.err, "all are listed"
     assert "more10.md and 2 more" in refused.err
+    asking = shop.asks("merge", "writer")
+    asking.expect(r"Go on\?")
+    assert declined(asking) == 1
     assert not (shop.folder / "README.md").exists()
 
 
@@ -210,8 +223,7 @@ def test_what_has_changed_while_a_person_was_asked_is_asked_again(shop: Shop):
     asking.sendline("y")
     asking.expect(r"has changed since you were asked")
     asking.expect(r"It writes 1 file, \+0 −1: last.md. Go on\?")
-    asking.sendline("n")
-    asking.expect(pexpect.EOF)
+    assert declined(asking) == 1
     assert (shop.folder / "README.md").exists()
     assert (shop.folder / "last.md").exists()
 

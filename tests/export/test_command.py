@@ -38,6 +38,11 @@ def test_without_a_file_it_is_json_lines_on_stdout(am, mesh, here):
     assert am("export", "-o", "-", "--format", "md").out.startswith("# here\n")
 
 
+def test_a_warning_about_the_settings_is_printed_once(am, mesh, here):
+    done = am("export", AGENTMESH_MAX_DEPHT="3")
+    assert (done.code, done.err.count("AGENTMESH_MAX_DEPHT is ignored")) == (0, 1)
+
+
 def test_a_file_is_whole_private_and_of_the_format_that_its_ending_names(am, mesh, here, folder):
     mesh.send(None, here, "x" * 20_000)
     for name, beginning in (("s.html", "<!doctype html>"), ("s.md", "# here"), ("s.jsonl", '{"type": "export"')):
