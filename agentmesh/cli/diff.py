@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("agent", type=NAMED)
-@click.option("--since", type=click.IntRange(0, 2**63 - 1), metavar="ROW", help="Only what came after this row of AGENT.")
+@click.option(
+    "--since", type=click.IntRange(0, 2**63 - 1), metavar="ROW", help="Only what came after this row of AGENT."
+)
 @click.option("--net", "as_net", is_flag=True, help="One diff for each file where AGENT works, as git apply reads it.")
 @json_option
 @place_options()

@@ -44,7 +44,9 @@ def sessions() -> None:
 
 @sessions.command("list")
 @click.option("--here", is_flag=True, help="Only those of this directory.")
-@click.option("-n", "--limit", type=click.IntRange(1, 2**31 - 1), default=50, show_default=True, help="Limit of sessions.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 2**31 - 1), default=50, show_default=True, help="Limit of sessions."
+)
 @json_option
 @place_options(session=False)
 def list_sessions(*, here: bool, limit: int, as_json: bool, place: PlaceOptions) -> None:
