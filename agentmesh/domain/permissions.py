@@ -100,6 +100,8 @@ class Verdict:
     """The most careful mode that would allow the refused call; None if no mode would."""
     always: tuple[Rule, ...] = ()
     """If the call asks: the rules that would allow it, and calls like it, for the whole session."""
+    place: str | None = None
+    """Where the path of the call led, as rules see it: only that file was judged. None for a call without a path."""
 
 
 class Refusal(NamedTuple):

@@ -144,6 +144,7 @@ class Asking:
             context,
             outside=verdict.outside,
             approved=verdict.approved,
+            judged=verdict.place,
             withheld=self._gate.withheld(tool.name, self.rights, self._context.project, approved=approved),
             forbidden=self._gate.forbidden(tool.name, self.rights, self._context.project),
             may_follow=lambda url: self._may_follow(tool, call, url),

@@ -70,10 +70,12 @@ class ToolContext:
     """Whether this call may leave the working directory: ``Verdict.outside`` of the permission rules."""
     approved: bool = False
     """Whether a person, a rule or the mode has approved all of this call: ``Verdict.approved``."""
+    judged: str | None = None
+    """Where the call's path led when it was judged: ``Verdict.place``. None if nobody judged a path."""
     withheld: Callable[[str], bool] | None = None
     """Whether rules keep a file from being read, by its path as rules see it; None if no rule does."""
     forbidden: Callable[[str], bool] | None = None
-    """Whether rules deny that a merge writes a file, by its path as rules see it; None if no rule does."""
+    """Whether rules deny that the call writes a file, by its path as rules see it; None if no rule does."""
     may_follow: Callable[[str], bool] = field(default=lambda _url: True)
     """Whether the call may follow a redirect to another URL of the same host."""
     lease: Lease | None = None
@@ -164,4 +166,4 @@ class Gate(Protocol):
         """
 
     def forbidden(self, tool: str, rights: Rights, project: Path) -> Callable[[str], bool] | None:
-        """Return the function that says whether rules deny that a merge writes a file; None if no rule can."""
+        """Return the function that says whether rules deny that a call writes a file; None if no rule can."""

@@ -1,8 +1,8 @@
 """Files that tools may touch: paths that stay inside the working directory.
 
-A path is resolved once, symbolic links included, and compared with the resolved working directory. It is then opened
-one directory after another, each relative to the one before and never through a link. So a link that somebody creates
-after the check has no effect.
+A path is resolved, symbolic links included, and compared with the resolved working directory and with the place that
+was judged. It is then opened one directory after another, from the root of the file system and never through a link.
+So what is opened is what was judged: a link that changes meanwhile ends the call.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentmesh.config.unlinked import FOLDER, PASS, open_folder
 from agentmesh.engine.tool import ToolContext, ToolError
 from agentmesh.tools.near import close_names
 from agentmesh.workspace.roots import OwnTree
@@ -26,9 +27,6 @@ _KERNEL = re.compile(r"/+(?:proc|dev/fd)(?:/|$)")
 _PATTERN = re.compile(r"[*?{\[]")
 """What makes a path that is not there look like a pattern of paths."""
 _PROTECTED = frozenset({".git", ".agentmesh"})
-_DIRECTORY = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_PASS = getattr(os, "O_PATH", os.O_RDONLY)
-"""Flag to open a directory only to go on from it; needs no permission to list it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +57,12 @@ def locate(workdir: Path, given: str) -> str:
 
 
 def place(context: ToolContext, given: str) -> FilePlace:
-    """Resolve a path that a model gave, or refuse it."""
+    """Resolve a path that a model gave, or refuse it; also if it leads elsewhere than when it was judged."""
     root, real = _resolve(context.workdir, given)
-    if shown := _below(root, real):
+    shown = _below(root, real)
+    if context.judged is not None and (shown or real) != context.judged:
+        raise changed(given)
+    if shown:
         return FilePlace(root, () if shown == "." else tuple(shown.split("/")), shown)
     if context.own and (objection := elsewhere(context.own, given, real, writes=False)):
         raise objection
@@ -73,9 +74,19 @@ def place(context: ToolContext, given: str) -> FilePlace:
     return FilePlace("/", tuple(part for part in real.split("/") if part), real)
 
 
+def readable_place(context: ToolContext, given: str) -> FilePlace:
+    """Resolve a path that a model wants to read, or refuse it."""
+    found = place(context, given)
+    if context.withheld is not None and context.withheld(found.shown):
+        raise ToolError(f"Permission rules keep {found.shown} from being read.", "Do without it, and say so.")
+    return found
+
+
 def writable_place(context: ToolContext, given: str) -> FilePlace:
     """Resolve a path that a model wants to write, or refuse it."""
     found = place(context, given)
+    if context.forbidden is not None and context.forbidden(found.shown):
+        raise ToolError(f"Permission rules keep {found.shown} from being written.", "Do without it, and say so.")
     if context.own and (objection := elsewhere(context.own, given, str(found.path), writes=True)):
         raise objection
     if not found.parts:
@@ -106,21 +117,43 @@ def elsewhere(own: OwnTree, given: str, real: str, *, writes: bool) -> ToolError
     return ToolError(f"{given} is not in your own tree {own.root}.", hint)
 
 
+def changed(shown: str) -> ToolError:
+    """Return the refusal of a path that leads elsewhere than when it was judged or resolved."""
+    return ToolError(f"{shown} changed while it was opened.", "Look at it again, then repeat the call.")
+
+
 def open_file(found: FilePlace) -> int:
     """Open a regular file for reading; the caller closes the descriptor."""
-    with explained(found), _directory(found) as parent:
-        # O_NONBLOCK: opening a pipe that nobody writes to must not hang.
-        fd = os.open(found.parts[-1] if found.parts else ".", os.O_RDONLY | _FILE | os.O_NONBLOCK, dir_fd=parent)
-    mode = os.fstat(fd).st_mode
-    if stat.S_ISREG(mode):
+    fd, is_directory = open_either(found)
+    if not is_directory:
         return fd
     os.close(fd)
-    if stat.S_ISDIR(mode):
-        raise ToolError(f"{found.shown} is a directory.", "List what is in it with `glob`.")
+    raise ToolError(f"{found.shown} is a directory.", "List what is in it with `glob`.")
+
+
+def open_either(found: FilePlace) -> tuple[int, bool]:
+    """Open a regular file or a directory for reading, and return which; the caller closes the descriptor."""
+    with explained(found), _directory(found) as parent:
+        # O_NONBLOCK: opening a pipe that nobody writes to must not hang.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        fd = os.open(found.parts[-1] if found.parts else ".", flags, dir_fd=parent)
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return fd, stat.S_ISDIR(mode)
+    os.close(fd)
     raise ToolError(f"{found.shown} is not a regular file.", "Use `bash` for pipes, sockets and devices.")
 
 
-_FILE = os.O_NOFOLLOW | os.O_CLOEXEC
+@contextlib.contextmanager
+def open_directory(found: FilePlace) -> Iterator[int]:
+    """Open a directory to list it; refuse anything else."""
+    fd, is_directory = open_either(found)
+    try:
+        if not is_directory:
+            raise ToolError(f"{found.shown} is not a directory.", "Name the directory to start from.")
+        yield fd
+    finally:
+        os.close(fd)
 
 
 @contextlib.contextmanager
@@ -131,16 +164,16 @@ def open_parent(found: FilePlace, *, create: bool) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def _directory(found: FilePlace, *, create: bool = False, flags: int = _PASS) -> Iterator[int]:
-    fd = os.open(found.root, _PASS | os.O_DIRECTORY | os.O_CLOEXEC)
+def _directory(found: FilePlace, *, create: bool = False, flags: int = PASS) -> Iterator[int]:
+    fd = open_folder(found.root)
     try:
         for part in found.parts[:-1]:
             if create:
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(part, dir_fd=fd)
-            fd = _replaced(fd, os.open(part, _PASS | _DIRECTORY, dir_fd=fd))
-        if flags != _PASS:
-            fd = _replaced(fd, os.open(".", flags | _DIRECTORY, dir_fd=fd))
+            fd = _replaced(fd, os.open(part, PASS | FOLDER, dir_fd=fd))
+        if flags != PASS:
+            fd = _replaced(fd, os.open(".", flags | FOLDER, dir_fd=fd))
         yield fd
     finally:
         os.close(fd)
@@ -159,6 +192,9 @@ def explained(found: FilePlace) -> Iterator[None]:
     except FileNotFoundError as error:
         raise _missing(found) from error
     except OSError as error:
+        # A folder that became a link is no directory to the kernel, and a file that did is one link too many.
+        if error.errno in (errno.ELOOP, errno.ENOTDIR) and os.path.realpath(found.path) != str(found.path):
+            raise changed(found.shown) from error
         if error.errno == errno.ELOOP:
             raise ToolError(
                 f"{found.shown} is a symbolic link: it leads in a circle, or has just replaced a file.",

@@ -45,28 +45,27 @@ class ToolGate:
     def judge(
         self, tool: str, arguments: Mapping[str, Any], rights: Rights, workdir: Path, project: Path | None = None
     ) -> Verdict:
-        """Return whether the call is allowed, denied, or left to a person."""
-        if self._is_of_mesh(tool, arguments, workdir):
+        """Return whether the call is allowed, denied, or left to a person.
+
+        A path is resolved once for the whole judgement, so a link that changes meanwhile cannot divide it.
+        """
+        place = _place(tool, arguments, workdir)
+        if place is not None and self._walls.mesh_files.below(os.path.realpath(workdir))(place):
             why = "it leads to the mesh's own data, configuration or passwords"
-            return Verdict(permissions.Decision.DENY, why)
-        return permissions.judge(
+            return Verdict(permissions.Decision.DENY, why, place=place)
+        verdict = permissions.judge(
             rights.allowance.mode,
             tool,
             arguments,
             Permissions.from_json(rights.rules),
             lambda command: self._without_git_content(self._read_shell(command, workdir), rights, workdir, project),
-            lambda path: locate(workdir, path),
+            lambda path: locate(workdir, path) if place is None else place,
             session=_session(rights),
             free=self._free,
             root=os.path.realpath(project or workdir),
             own_tree=project is not None and project != workdir,
         )
-
-    def _is_of_mesh(self, tool: str, arguments: Mapping[str, Any], workdir: Path) -> bool:
-        given = arguments.get("path")
-        if tool not in READING | WRITING or not isinstance(given, str):
-            return False
-        return self._walls.mesh_files.below(os.path.realpath(workdir))(locate(workdir, given))
+        return verdict if place is None else replace(verdict, place=place)
 
     def misplaced(self, tool: str, arguments: Mapping[str, Any], own: OwnTree) -> ToolError | None:
         """Return the refusal of a path outside an agent's own tree that no approval could allow; None for others."""
@@ -95,10 +94,15 @@ class ToolGate:
         return lambda path: of_mesh(path) or (by_rules is not None and by_rules(path))
 
     def forbidden(self, tool: str, rights: Rights, project: Path) -> Callable[[str], bool] | None:
-        """Return a function that says whether rules deny that a merge writes a file; None if no rule can."""
-        if tool != "merge":
+        """Return a function that says whether rules deny that a call writes a file; None if no rule can."""
+        if tool != "merge" and tool not in WRITING:
             return None
-        return forbidden(Permissions.from_json(rights.rules), root=os.path.realpath(project))
+        root = os.path.realpath(project)
+        by_rules = forbidden(Permissions.from_json(rights.rules), root=root)
+        if tool == "merge":
+            return by_rules
+        of_mesh = self._walls.mesh_files.below(root)
+        return lambda path: of_mesh(path) or (by_rules is not None and by_rules(path))
 
     def _read_shell(self, command: str, workdir: Path) -> ShellReading:
         """Parse a command. If no wall can be built, mark no part as read-only, so that a person has to approve it."""
@@ -124,6 +128,13 @@ class ToolGate:
         if known is None:
             return reading
         return replace(reading, parts=tuple(_showing(part, known) for part in reading.parts))
+
+
+def _place(tool: str, arguments: Mapping[str, Any], workdir: Path) -> str | None:
+    """Return where the path of a call leads, as rules see it; None for a tool that takes no path."""
+    if tool not in READING | WRITING:
+        return None
+    return locate(workdir, str(arguments.get("path") or "."))
 
 
 def _known_to_git(workdir: Path, is_withheld: Callable[[str], bool]) -> str | None:

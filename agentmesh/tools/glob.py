@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -12,7 +11,7 @@ from pydantic import BaseModel, Field
 from agentmesh.domain.pathglob import BadPattern, PathPattern
 from agentmesh.domain.text import storable
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
-from agentmesh.tools.files import FilePlace, explained, place
+from agentmesh.tools.files import FilePlace, open_directory, place
 from agentmesh.tools.walk import Walk
 from agentmesh.tools.words import description
 
@@ -41,11 +40,12 @@ class Glob:
 
     def run(self, args: GlobArgs, context: ToolContext) -> Mapping[str, Any]:
         """Return the first files that match, sorted by path."""
-        base = directory(place(context, args.path))
-        pattern = path_pattern(args.pattern, base)
-        walk = Walk(str(base.path), context.cancel, _SECONDS)
-        readable = Readable(walk.files(pattern), base, context)
-        found = list(islice(readable, _MAX_FILES + 1))
+        base = place(context, args.path)
+        with open_directory(base) as folder:
+            pattern = path_pattern(args.pattern, base)
+            walk = Walk(str(base.path), context.cancel, _SECONDS, folder)
+            readable = Readable(walk.files(pattern), base, context)
+            found = list(islice(readable, _MAX_FILES + 1))
         result: dict[str, Any] = {"files": [storable(shown(base, path)) for path in found[:_MAX_FILES]]}
         notes = []
         if len(found) > _MAX_FILES:
@@ -82,15 +82,6 @@ class Readable:
             return []
         files = "1 file is" if self._left_out == 1 else f"{self._left_out} files are"
         return [f"{files} left out: permission rules keep them from being read."]
-
-
-def directory(found: FilePlace) -> FilePlace:
-    """Return the place if it is a directory; otherwise refuse it."""
-    with explained(found):
-        os.stat(found.path)
-    if not found.path.is_dir():
-        raise ToolError(f"{found.shown} is not a directory.", "Name the directory to start from.")
-    return found
 
 
 def path_pattern(pattern: str, base: FilePlace) -> PathPattern:

@@ -18,7 +18,7 @@ from agentmesh.domain.pathglob import PathPattern
 from agentmesh.domain.text import storable, storable_json
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.tools import searcher
-from agentmesh.tools.files import FilePlace, explained, place
+from agentmesh.tools.files import FilePlace, changed, open_directory, open_either, place
 from agentmesh.tools.glob import Readable, path_pattern, shown
 from agentmesh.tools.process import FinishedProcess, Spawner
 from agentmesh.tools.walk import Walk
@@ -65,29 +65,30 @@ class Grep:
     def run(self, args: GrepArgs, context: ToolContext) -> Mapping[str, Any]:
         """Return the first matches, sorted by path and line."""
         base = place(context, args.path)
-        with explained(base):
-            os.stat(base.path)
-        walk = Walk(str(base.path), context.cancel, self._seconds)
-        if base.path.is_dir():
-            readable = Readable(walk.files(_filter(args.glob, base)), base, context)
-        else:
-            name = base.parts[-1]
+        name = _file_name(base)
+        if name is not None:
             base = FilePlace(base.root, base.parts[:-1], os.path.dirname(base.shown))
-            readable = Readable([name], base, context)
-        paths = list(islice(readable, _MAX_FILES))
-        complete = walk.complete and len(paths) < _MAX_FILES
-        with tempfile.TemporaryFile() as listing:
-            listing.write(os.fsencode("\0".join(paths)))
-            listing.seek(0)
-            finished = self._search(args, context, base, listing.fileno())
+        with open_directory(base) as folder:
+            walk = Walk(str(base.path), context.cancel, self._seconds, folder)
+            readable = Readable(walk.files(_filter(args.glob, base)) if name is None else [name], base, context)
+            paths = list(islice(readable, _MAX_FILES))
+            complete = walk.complete and len(paths) < _MAX_FILES
+            with tempfile.TemporaryFile() as listing:
+                listing.write(os.fsencode("\0".join(paths)))
+                listing.seek(0)
+                finished = self._search(args, context, base, os.fstat(folder), listing.fileno())
         result = _result(finished, base, complete, args)
         if notes := [*filter(None, [result.get("note")]), *readable.notes()]:
             result["note"] = " ".join(notes)
         return result
 
-    def _search(self, args: GrepArgs, context: ToolContext, base: FilePlace, listing: int) -> FinishedProcess:
+    def _search(
+        self, args: GrepArgs, context: ToolContext, base: FilePlace, facts: os.stat_result, listing: int
+    ) -> FinishedProcess:
+        """Search the listed files; ``facts`` are those of the directory ``base``, which must still be the same."""
         request = {
             "root": str(base.path),
+            "root_is": [facts.st_dev, facts.st_ino],
             "pattern": args.pattern.encode("utf-8", "replace").decode(),
             "literal": args.pattern if _LITERAL.fullmatch(args.pattern) and not args.ignore_case else None,
             "ignore_case": args.ignore_case,
@@ -112,6 +113,13 @@ class Grep:
             raise ToolError(f"The search could not be started: {error}.", "Try again.") from error
 
 
+def _file_name(found: FilePlace) -> str | None:
+    """Return the name of a file that can be read; None for a directory."""
+    fd, is_directory = open_either(found)
+    os.close(fd)
+    return None if is_directory else found.parts[-1]
+
+
 def _filter(glob: str | None, base: FilePlace) -> PathPattern:
     if glob is None:
         return _EVERYTHING
@@ -127,6 +135,8 @@ def _result(finished: FinishedProcess, base: FilePlace, complete: bool, args: Gr
         last = _parsed(line)
         if "line" in last:
             matches.append(storable_json({**last, "path": shown(base, last["path"])}))
+    if "moved" in last:
+        raise changed(base.shown)
     if "error" in last:
         hint = "Write special characters with a backslash: `\\(`, `\\.`."
         raise ToolError(f"The pattern {storable(args.pattern)} cannot be used: {last['error']}.", hint)

@@ -15,7 +15,7 @@ from agentmesh.domain.images import PDF, kind_of
 from agentmesh.domain.text import storable
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.tools import read_image
-from agentmesh.tools.files import open_file, place
+from agentmesh.tools.files import open_file, readable_place
 from agentmesh.tools.words import description
 
 _LINES = 2000
@@ -50,7 +50,7 @@ class Read:
 
     def run(self, args: ReadArgs, context: ToolContext) -> Mapping[str, Any]:
         """Return the lines asked for, and record the content that was seen."""
-        found = place(context, args.path)
+        found = readable_place(context, args.path)
         page = _Page(args.offset, args.limit, context.output_limit)
         fd = open_file(found)
         # Use no file object: it makes four more system calls for a file that is read once from the start.

@@ -27,19 +27,30 @@ def main() -> None:
     try:
         pattern = re.compile(request["pattern"], re.IGNORECASE if request["ignore_case"] else 0)
         paths = os.fsdecode(sys.stdin.buffer.read()).split("\0")
-        _say(done=True, more=_search(pattern, request, [path for path in paths if path]))
+        root = os.open(request["root"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        if _identity(root) != request["root_is"]:  # a link has taken the place of a part of its path
+            _say(moved=True)
+            return
+        _say(done=True, more=_search(pattern, root, request, [path for path in paths if path]))
+    except OSError:
+        _say(moved=True)
     except (re.error, OverflowError) as error:
         _say(error=str(error))
     except (MemoryError, RecursionError):
         _say(error="it needs too much memory")
 
 
-def _search(pattern: re.Pattern[str], request: dict[str, Any], paths: list[str]) -> bool:
+def _identity(fd: int) -> list[int]:
+    facts = os.fstat(fd)
+    return [facts.st_dev, facts.st_ino]
+
+
+def _search(pattern: re.Pattern[str], root: int, request: dict[str, Any], paths: list[str]) -> bool:
     """Write the matches of all files; return whether there are more than the limit."""
     matches, room = int(request["matches"]), int(request["bytes"])
     needle = request["literal"]
     for path in paths:
-        text = _text(request["root"], path, int(request["file_bytes"]))
+        text = _text(root, path, int(request["file_bytes"]))
         if text is None or (needle is not None and needle not in text):
             continue
         for match in _matches(pattern, text.split("\n"), int(request["context"]), int(request["width"])):
@@ -77,7 +88,7 @@ def _cut(line: str, width: int, place: int = 0) -> str:
     return ("…" if start else "") + cut + ("…" if start + width < len(line) else "")
 
 
-def _text(root: str, path: str, limit: int) -> str | None:
+def _text(root: int, path: str, limit: int) -> str | None:
     """Return a file's text; None if it is binary, too large, or was replaced by a link meanwhile."""
     try:
         fd = _open(root, path)
@@ -90,11 +101,11 @@ def _text(root: str, path: str, limit: int) -> str | None:
     return None if b"\0" in raw[:_BINARY_PROBE] else raw.decode("utf-8", "replace")
 
 
-def _open(root: str, path: str) -> int:
-    """Open a file directory by directory, never through a link."""
+def _open(root: int, path: str) -> int:
+    """Open a file directory by directory, never through a link; ``root`` stays open."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     *directories, name = path.split("/")
-    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = os.dup(root)
     try:
         for directory in directories:
             below = os.open(directory, flags | os.O_DIRECTORY, dir_fd=fd)

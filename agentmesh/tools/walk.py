@@ -18,12 +18,19 @@ _IGNORE_FILE = ".gitignore"
 _IGNORE_BYTES = 1 << 20
 _MAX_STARS = 4
 """Stars allowed in one name of an ignore pattern: matching more could take very long, so such a pattern is skipped."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Walk:
     """One walk below ``base``; it does not follow links to directories."""
 
-    def __init__(self, base: str, cancel: Cancel, seconds: float) -> None:
+    def __init__(self, base: str, cancel: Cancel, seconds: float, folder: int | None = None) -> None:
+        """``folder`` is a descriptor of ``base`` to list it by; without one, ``base`` is opened by its path.
+
+        It stays open for as long as the walk goes on. Each directory is opened from the one above, so one that becomes
+        a link is not entered.
+        """
+        self._folder = folder
         self._base = base
         self._cancel = cancel
         self._deadline = time.monotonic() + seconds
@@ -32,9 +39,12 @@ class Walk:
 
     def files(self, pattern: PathPattern) -> Iterator[str]:
         """Yield the paths, relative to the base, of files that match."""
-        return self._below("", pattern, pattern.start, _ignores_above(self._base))
+        above, name = (None, os.path.realpath(self._base)) if self._folder is None else (self._folder, ".")
+        return self._below(above, name, "", pattern, pattern.start, _ignores_above(self._base))
 
-    def _below(self, prefix: str, pattern: PathPattern, state: State, ignores: _Ignores) -> Iterator[str]:
+    def _below(
+        self, above: int | None, name: str, prefix: str, pattern: PathPattern, state: State, ignores: _Ignores
+    ) -> Iterator[str]:
         if self._cancel.is_set():
             raise ToolError("Interrupted.")
         if time.monotonic() > self._deadline:
@@ -42,22 +52,29 @@ class Walk:
             return
         directory = os.path.join(self._base, prefix)
         ignores = ignores.entered(directory)
-        for key, is_directory in _entries(directory):
-            name = key.rstrip("/")
-            reached = pattern.step(state, name)
-            if not reached or name == ".git" or ignores.ignored(os.path.join(directory, key)):
-                continue
-            if is_directory:
-                yield from self._below(f"{prefix}{name}/", pattern, reached, ignores)
-            elif pattern.accepts(reached):
-                yield prefix + name
+        try:
+            folder = os.open(name, _FOLDER, dir_fd=above)
+        except OSError:
+            return  # gone or replaced meanwhile, or no permission to read it
+        try:
+            for key, is_directory in _entries(folder):
+                name = key.rstrip("/")
+                reached = pattern.step(state, name)
+                if not reached or name == ".git" or ignores.ignored(os.path.join(directory, key)):
+                    continue
+                if is_directory:
+                    yield from self._below(folder, name, f"{prefix}{name}/", pattern, reached, ignores)
+                elif pattern.accepts(reached):
+                    yield prefix + name
+        finally:
+            os.close(folder)
 
 
-def _entries(directory: str) -> list[tuple[str, bool]]:
+def _entries(folder: int) -> list[tuple[str, bool]]:
     """Return the entries as sorted pairs: the name (a directory's ends in ``/``) and whether it is a directory."""
     found = []
     try:
-        with os.scandir(directory) as entries:
+        with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     found.append((entry.name + "/", True))

@@ -265,6 +265,35 @@ def test_a_call_after_one_with_effects_is_judged_again(rig: Rig, judged: list[st
     assert refused == [False, words != "fork"], "a link that the call before has made leads out"
 
 
+@pytest.mark.parametrize("tool", ["read", "grep", "write", "edit"])
+@pytest.mark.parametrize("beside", [0, 1])
+def test_a_link_that_changes_after_its_call_was_judged_leads_nowhere(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, tool: str, beside: int
+):
+    rules = Permissions.of([Rule(Decision.DENY, name, "secret.env") for name in ("read", "write")]).to_json()
+    rig.conn.execute("update agentmesh.agents set permissions = %s where id = %s", [Jsonb(rules), rig.root])
+    (rig.workdir / "secret.env").write_text("SECRET here\n")
+    (rig.workdir / "open").write_text("here\n")
+    (rig.workdir / "x").symlink_to("open")
+    judge = ToolGate.judge
+
+    def then_swap(gate: ToolGate, judged: str, given: Any, *others: Any) -> Any:
+        verdict = judge(gate, judged, given, *others)
+        if judged == tool:  # as a command in the background would do
+            (rig.workdir / "y").symlink_to("secret.env")
+            (rig.workdir / "y").replace(rig.workdir / "x")
+        return verdict
+
+    monkeypatch.setattr(ToolGate, "judge", then_swap)
+    given = {"grep": {"pattern": "here"}, "write": {"content": "new"}, "edit": {"old": "here", "new": "there"}}
+    rig.script("root", do(call(tool, path="x", **given.get(tool, {})), *[call("glob", pattern="*")] * beside))
+    rig.worker()
+    rig.run()
+    result, *_ = rig.results(tool)
+    assert result == {"error": "x changed while it was opened.", "hint": "Look at it again, then repeat the call."}
+    assert (rig.workdir / "secret.env").read_text() == "SECRET here\n"
+
+
 @pytest.mark.parametrize(("waited_for", "first"), [("finish_calls", "nonsense"), ("ask", "bash")])
 def test_a_call_after_a_wait_for_the_database_is_judged_again(rig: Rig, waited_for: str, first: str):
     rig.root = rig.session(mode=PermissionMode.ASK)
