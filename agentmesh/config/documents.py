@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import os
 import stat
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from agentmesh.config.unlinked import open_folder
 
 _CONTINUATION: Final = bytes(range(0x80, 0xC0))
 """Bytes that cannot begin a character in UTF-8."""
@@ -31,17 +34,17 @@ class Unreadable(Exception):
     """A file cannot be used; the text says why and can follow its name."""
 
 
-def read(file: Path, limit: int, *, below: Path | None = None) -> tuple[str, int]:
+def read(file: Path, limit: int, *, below: Path | None = None, project: Path | None = None) -> tuple[str, int]:
     """Return a file's text, and how many bytes were left out: the middle of a file larger than ``limit`` bytes.
 
-    No link may lead out of the project's directory ``below``: the text goes to a model's server. Raise
-    FileNotFoundError if there is no file, Unreadable if it is not text.
+    No link may lead out of the directory ``below``, nor out of the ``project``: the text goes to a model's server.
+    Raise FileNotFoundError if there is no file, Unreadable if it is not text.
     """
     try:
-        if below is not None and not file.resolve().is_relative_to(below.resolve()):
+        real = file.resolve()
+        if not all(real.is_relative_to(above.resolve()) for above in (below, project) if above is not None):
             raise Unreadable("leads out of the project by a symbolic link, and is not read")
-        # Open without blocking, then check the type: opening a pipe must not hang.
-        number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        number = _opened(file) if below is None else _opened_unlinked(real)
         found = os.fstat(number)
         if not stat.S_ISREG(found.st_mode):
             os.close(number)
@@ -61,6 +64,25 @@ def read(file: Path, limit: int, *, below: Path | None = None) -> tuple[str, int
     left_out = found.st_size - len(head) - len(tail)
     start, end = _decoded(head, final=False), _decoded(tail.lstrip(_CONTINUATION))
     return f"{start}\n[... {left_out} bytes cut ...]\n\n{end}", left_out
+
+
+def _opened(file: Path, folder: int | None = None, further: int = 0) -> int:
+    """Open without blocking, for a look at the type: opening a pipe must not hang."""
+    return os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | further, dir_fd=folder)
+
+
+def _opened_unlinked(real: Path) -> int:
+    """Open the file that was checked: none that a link has led to since."""
+    try:
+        folder = open_folder(str(real.parent))
+        try:
+            return _opened(Path(real.name), folder, os.O_NOFOLLOW)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise Unreadable("changed while it was opened, and is not read") from error
+        raise
 
 
 def _decoded(content: bytes, *, final: bool = True) -> str:

@@ -73,7 +73,7 @@ def _text(skill: Skill, file: str, limit: int) -> tuple[str, int]:
     if "\0" in file:
         raise _missing(skill, file)
     try:
-        text, left_out = documents.read(folder / file, limit, below=folder)
+        text, left_out = documents.read(folder / file, limit, below=folder, project=skill.project)
     except FileNotFoundError:
         raise _missing(skill, file) from None
     except documents.Unreadable as error:

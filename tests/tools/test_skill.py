@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from agentmesh.config import documents
 from agentmesh.config.skills import load
 from agentmesh.domain.permissions import Decision, Permissions, Rule, judge
 from agentmesh.domain.shell import ShellReading
@@ -58,6 +59,35 @@ def test_nothing_outside_its_folder_is_read(skill, place, file):
     (place / "config" / "skills" / "pdf" / "link").symlink_to("../../secret")
     with pytest.raises(ToolError, match="leads out of the skill's folder") as caught:
         call(skill, place / "work", name="pdf", file=file)
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("swapped", ["file", "folder"])
+def test_what_becomes_a_link_while_it_is_read_is_not_followed(skill, place, monkeypatch, swapped):
+    folder, secrets = place / "work" / ".agents" / "skills" / "release", place / "config"
+    (folder / "more.md").write_text("more")
+    (secrets / "more.md").write_text("s3cret")
+    read = documents.read
+
+    def read_later(file, *others, **more):
+        if file.name == "more.md" and swapped == "folder":
+            folder.rename(place / "old")
+            folder.symlink_to(secrets)
+        return read(file, *others, **more)
+
+    def resolved(path, *others, **more):
+        found = resolve(path, *others, **more)
+        if path.name == "more.md" and swapped == "file":
+            path.unlink()
+            path.symlink_to(secrets / "more.md")
+        return found
+
+    resolve = type(place).resolve
+    monkeypatch.setattr(documents, "read", read_later)
+    monkeypatch.setattr(type(place), "resolve", resolved)
+    why = "changed while it was opened" if swapped == "file" else "leads out of the skill's folder"
+    with pytest.raises(ToolError, match=why) as caught:
+        call(skill, place / "work", name="release", file="more.md")
     assert "s3cret" not in str(caught.value)
 
 
