@@ -33,6 +33,7 @@ _WIDTH = 400
 """Characters shown of a line."""
 _LITERAL = re.compile(r"[\w \-/:,;=<>@!\"'#%&~`]+")
 """Patterns without special characters: a file that lacks the text needs no search line by line."""
+_BY_COMMAND = "Use `bash`: `grep -an PATTERN FILE`; for UTF-16, `iconv -f UTF-16 FILE | grep -n PATTERN`."
 _EVERYTHING = PathPattern.parse("**")
 
 
@@ -78,9 +79,11 @@ class Grep:
                 listing.seek(0)
                 finished = self._search(args, context, base, os.fstat(folder), listing.fileno())
         result = _result(finished, base, complete, args)
-        if notes := [*filter(None, [result.get("note")]), *readable.notes()]:
-            result["note"] = " ".join(notes)
-        return result
+        unsearched = result.pop("unsearched")
+        if name is not None and unsearched:
+            raise ToolError(f"{shown(base, name)} is not searched: it is {next(iter(unsearched))}.", _BY_COMMAND)
+        notes = [result.get("note"), _counted(unsearched), *readable.notes()]
+        return {**result, **({"note": " ".join(filter(None, notes))} if any(notes) else {})}
 
     def _search(
         self, args: GrepArgs, context: ToolContext, base: FilePlace, facts: os.stat_result, listing: int
@@ -126,6 +129,12 @@ def _filter(glob: str | None, base: FilePlace) -> PathPattern:
     return path_pattern(glob if "/" in glob else f"**/{glob}", base)
 
 
+def _counted(unsearched: Mapping[str, int]) -> str:
+    """Return how many files were not searched, for the model; "" if all were."""
+    counted = ", ".join(f"{number} {reason}" for reason, number in unsearched.items())
+    return f"Not searched: {counted}." if counted else ""
+
+
 def _result(finished: FinishedProcess, base: FilePlace, complete: bool, args: GrepArgs) -> dict[str, Any]:
     if finished.stopped:
         raise ToolError("Interrupted.")
@@ -142,7 +151,7 @@ def _result(finished: FinishedProcess, base: FilePlace, complete: bool, args: Gr
         raise ToolError(f"The pattern {storable(args.pattern)} cannot be used: {last['error']}.", hint)
     if not finished.timed_out and "done" not in last:
         raise ToolError("The search ended without a result.", "Narrow the pattern or the path.")
-    result: dict[str, Any] = {"matches": matches}
+    result: dict[str, Any] = {"matches": matches, "unsearched": last.get("unsearched", {})}
     if finished.timed_out or not complete:
         result["truncated"] = True
         result["note"] = "The search took too long and was ended: use a simpler pattern or a narrower path."

@@ -3,11 +3,14 @@
 It is a process of its own because Python's ``re`` holds the interpreter lock and cannot be interrupted. Here a pattern
 that never ends can be killed, one that needs too much memory fails alone, and other agents keep running.
 
-Standard library only, nothing of agentmesh. Writes one JSON object per line: matches, then ``{"done": ...}``.
+Standard library only, nothing of agentmesh. Writes one JSON object per line: matches, then ``{"done": ...}`` with the
+number of files that were not searched, by reason.
 """
 
 from __future__ import annotations
 
+import codecs
+import errno
 import json
 import os
 import re
@@ -18,6 +21,10 @@ from typing import Any
 
 _MEMORY = 1 << 30
 _BINARY_PROBE = 8192
+
+
+class _Unsearched(Exception):
+    """A file cannot be searched; the text says why, as in "it is binary"."""
 
 
 def main() -> None:
@@ -31,7 +38,9 @@ def main() -> None:
         if _identity(root) != request["root_is"]:  # a link has taken the place of a part of its path
             _say(moved=True)
             return
-        _say(done=True, more=_search(pattern, root, request, [path for path in paths if path]))
+        unsearched: dict[str, int] = {}
+        more = _search(pattern, root, request, [path for path in paths if path], unsearched)
+        _say(done=True, more=more, unsearched=unsearched)
     except OSError:
         _say(moved=True)
     except (re.error, OverflowError) as error:
@@ -45,13 +54,19 @@ def _identity(fd: int) -> list[int]:
     return [facts.st_dev, facts.st_ino]
 
 
-def _search(pattern: re.Pattern[str], root: int, request: dict[str, Any], paths: list[str]) -> bool:
-    """Write the matches of all files; return whether there are more than the limit."""
+def _search(
+    pattern: re.Pattern[str], root: int, request: dict[str, Any], paths: list[str], unsearched: dict[str, int]
+) -> bool:
+    """Write the matches of all files, and count those not searched; return whether there are more than the limit."""
     matches, room = int(request["matches"]), int(request["bytes"])
     needle = request["literal"]
     for path in paths:
-        text = _text(root, path, int(request["file_bytes"]))
-        if text is None or (needle is not None and needle not in text):
+        try:
+            text = _text(root, path, int(request["file_bytes"]))
+        except _Unsearched as reason:
+            unsearched[str(reason)] = unsearched.get(str(reason), 0) + 1
+            continue
+        if needle is not None and needle not in text:
             continue
         for match in _matches(pattern, text.split("\n"), int(request["context"]), int(request["width"])):
             line = json.dumps({"path": path, **match})
@@ -88,17 +103,21 @@ def _cut(line: str, width: int, place: int = 0) -> str:
     return ("…" if start else "") + cut + ("…" if start + width < len(line) else "")
 
 
-def _text(root: int, path: str, limit: int) -> str | None:
-    """Return a file's text; None if it is binary, too large, or was replaced by a link meanwhile."""
+def _text(root: int, path: str, limit: int) -> str:
+    """Return a file's text without its byte order mark."""
     try:
         fd = _open(root, path)
         with open(fd, "rb") as file:
             if os.fstat(fd).st_size > limit:
-                return None
+                raise _Unsearched(f"over {limit >> 20} MiB")
             raw = file.read(limit)
-    except OSError:
-        return None
-    return None if b"\0" in raw[:_BINARY_PROBE] else raw.decode("utf-8", "replace")
+    except OSError as error:
+        raise _Unsearched("linked" if error.errno == errno.ELOOP else "unreadable") from error
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise _Unsearched("in UTF-16")
+    if b"\0" in raw[:_BINARY_PROBE]:
+        raise _Unsearched("binary")
+    return raw.decode("utf-8-sig", "replace")
 
 
 def _open(root: int, path: str) -> int:

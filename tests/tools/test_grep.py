@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,8 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_matches_come_with_path_line_and_text(grep: Grep, tree: Path):
-    assert call(grep, tree, pattern="needle") == {"matches": [{"path": "src/b.py", "line": 1, "text": "x = 'needle'"}]}
+    found = call(grep, tree, pattern="needle", glob="*.{txt,py}")
+    assert found == {"matches": [{"path": "src/b.py", "line": 1, "text": "x = 'needle'"}]}
 
 
 def test_case_can_be_ignored(grep: Grep, tree: Path):
@@ -117,6 +119,77 @@ def test_links_to_files_outside_are_not_read(grep: Grep, tree: Path, tmp_path_fa
         call(grep, tree, pattern="canary", path="link")
 
 
+@pytest.fixture
+def unsearched(tmp_path: Path) -> Path:
+    """A directory whose files have a needle that no search finds, each for another reason."""
+    (tmp_path / "bin").write_bytes(b"needle\0")
+    (tmp_path / "bin2").write_bytes(b"\0needle")
+    (tmp_path / "large").write_bytes(b"needle\n" * (11 << 20 >> 3) * 2)
+    (tmp_path / "le.txt").write_bytes("needle\n".encode("utf-16"))
+    (tmp_path / "be.txt").write_bytes(b"\xfe\xff" + "needle\n".encode("utf-16-be"))
+    (tmp_path / "link").symlink_to("bin")
+    return tmp_path
+
+
+def test_files_that_were_not_searched_are_counted_by_reason(grep: Grep, unsearched: Path):
+    assert call(grep, unsearched, pattern="needle") == {
+        "matches": [],
+        "note": "Not searched: 2 in UTF-16, 2 binary, 1 over 10 MiB, 1 linked.",
+    }
+    assert call(grep, unsearched, pattern="needle", glob="*.txt")["note"] == "Not searched: 2 in UTF-16."
+    (unsearched / "a.txt").write_text("needle")
+    assert "note" not in call(grep, unsearched, pattern="needle", glob="a.txt")
+
+
+def test_files_that_cannot_be_read_are_counted_too(grep: Grep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "gone").write_text("needle")
+    (tmp_path / "b").write_text("needle")
+    search = Grep._search
+
+    def late(self: Grep, *others: Any) -> Any:
+        (tmp_path / "gone").unlink()  # as an unreadable file, for root too
+        return search(self, *others)
+
+    monkeypatch.setattr(Grep, "_search", late)
+    found = call(grep, tmp_path, pattern="needle")
+    assert ([match["path"] for match in found["matches"]], found["note"]) == (["b"], "Not searched: 1 unreadable.")
+
+
+def test_a_note_on_unsearched_files_stands_beside_others(grep: Grep, unsearched: Path):
+    (unsearched / "a.txt").write_text("needle\n" * 600)
+    found = call(
+        grep, context(unsearched, withheld=lambda path: path == "link"), pattern="needle", glob="{a.txt,bin,link}"
+    )
+    narrow, withheld = found["note"].split(": narrow the pattern or the path. ")
+    assert narrow == "There are more than these 500 matches"
+    assert withheld.startswith("1 file is left out"), "bin comes after the last match"
+    (unsearched / "z.bin").write_bytes(b"\0")
+    found = call(grep, context(unsearched, withheld=lambda path: path == "link"), pattern="x", glob="*in*")
+    assert found["note"] == ("Not searched: 3 binary. 1 file is left out: permission rules keep them from being read.")
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("bin", "bin is not searched: it is binary."),
+        ("large", "large is not searched: it is over 10 MiB."),
+        ("le.txt", "le.txt is not searched: it is in UTF-16."),
+        ("be.txt", "be.txt is not searched: it is in UTF-16."),
+        ("link", "bin is not searched: it is binary."),
+    ],
+)
+def test_a_named_file_that_is_not_searched_is_an_error(grep: Grep, unsearched: Path, path: str, why: str):
+    with pytest.raises(ToolError) as caught:
+        call(grep, unsearched, pattern="needle", path=path)
+    assert str(caught.value) == why
+    assert "`bash`" in caught.value.hint
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line(grep: Grep, tmp_path: Path):
+    (tmp_path / "a").write_bytes(b"\xef\xbb\xbffirst\nsecond\n")
+    assert call(grep, tmp_path, pattern="^first$")["matches"] == [{"path": "a", "line": 1, "text": "first"}]
+
+
 def test_a_missing_path_is_answered_with_close_names(grep: Grep, tree: Path):
     with pytest.raises(ToolError) as caught:
         call(grep, tree, pattern="x", path="scr")
@@ -133,6 +206,7 @@ def test_withheld_files_are_neither_searched_nor_named(grep: Grep, tree: Path):
     (tree / "src" / "key.pem").write_text("needle")
     (tree / "key.pem").write_text("needle")
     where = context(tree, withheld=lambda path: path.endswith(".pem"))
+    (tree / "bin").unlink()
     result = call(grep, where, pattern="needle")
     assert [match["path"] for match in result["matches"]] == ["src/b.py"]
     assert result["note"] == "2 files are left out: permission rules keep them from being read."
