@@ -110,9 +110,10 @@ def _replaced(body: str, old: str, new: str, replace_all: bool, found: FilePlace
     count = body.count(old)
     if count == 0:
         raise ToolError(f"The old text is not in {found.shown}.", _near(body, old))
-    if count > 1 and not replace_all:
+    is_again = body.find(old, body.find(old) + 1) >= 0  # `count` skips what overlaps: "aa" is in "aaa" twice
+    if is_again and not replace_all:
         raise ToolError(
-            f"The old text is {count} times in {found.shown}.",
+            f"The old text is {max(count, 2)} times in {found.shown}.",
             "Include more lines around it so that it is there once, or set replace_all.",
         )
     return body.replace(old, new), count

@@ -33,6 +33,15 @@ def test_text_that_is_there_more_than_once_needs_replace_all(ledger: FileLedger,
     assert (tmp_path / "a").read_text() == "y y y"
 
 
+@pytest.mark.parametrize(("body", "old"), [("aaa", "aa"), ("abababa", "ababa"), ("}\n}\n}\n", "}\n}\n")])
+def test_text_that_overlaps_itself_is_there_more_than_once(ledger: FileLedger, tmp_path: Path, body: str, old: str):
+    (tmp_path / "a").write_text(body)
+    with pytest.raises(ToolError, match="2 times"):
+        call(Edit(ledger), tmp_path, path="a", old=old, new="x")
+    assert (tmp_path / "a").read_text() == body
+    assert call(Edit(ledger), tmp_path, path="a", old=old, new="x", replace_all=True)["replacements"] == 1
+
+
 def test_text_that_is_not_there_is_answered_with_the_line_meant(ledger: FileLedger, tmp_path: Path):
     (tmp_path / "a").write_text("a\n\tdef f():\n\t\tpass\n")
     with pytest.raises(ToolError, match="not in a") as caught:
