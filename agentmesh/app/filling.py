@@ -190,6 +190,7 @@ class Filling:
             own=self._root.own,
             outside=verdict.outside,
             approved=approved,
+            judged=verdict.place,
             withheld=self._gate.withheld(action.tool, self._rights, self._project, approved=waives),
         )
 

@@ -106,6 +106,16 @@ def test_run_fills_a_custom_command_under_the_rules(am, place, conn):
     assert said == ["State: `no output`", "Look at @notes.txt\n\nnotes.txt:\n\n```\n     1\tof mine\n```"]
 
 
+def test_a_file_of_a_custom_command_that_its_own_commands_swap_is_not_shown(am, place):
+    (am.folder / "home" / "agentmesh" / "config.toml").write_text("[permissions]\ndeny = ['read(secret.env)']\n")
+    (place / ".claude" / "commands" / "look.md").write_text("!`sh swap.sh` @notes.txt")
+    (place / "notes.txt").write_text("of mine")
+    (place / "secret.env").write_text("s3cret")
+    (place / "swap.sh").write_text("ln -sfn secret.env notes.txt\n")
+    done = am("run", "--model", "demo", "--permission-mode", "all", "/look")
+    assert (done.code, "notes.txt changed while it was opened" in done.err) == (2, True), done.err
+
+
 def test_what_run_is_given_as_arguments_is_not_run(am, place, conn):
     (place / ".claude" / "commands" / "say.md").write_text("Said: !`printf %s $1`, $2")
     for given in ("$(touch pwn)", "; touch pwn #"):
