@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -9,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from agentmesh.config import unlinked
 from agentmesh.domain import images
 from agentmesh.domain.errors import BadImage
 from agentmesh.domain.ids import AgentId
@@ -58,18 +60,18 @@ def attach(
         return None
     images.require_few(len(named) + len(given))
     agent = database.run(agents.get, recipient, idempotent=True)
-    _require_allowed(agent.permissions, workdir, named, given, anywhere=anywhere)
-    made = [load(file) for file in (*named, *given)]
+    judged = _require_allowed(agent.permissions, workdir, named, given, anywhere=anywhere)
+    made = [_load(file, real) for file, real in judged]
     for image in made:
         database.run(stored.keep, agent.session_id, image, idempotent=True)
     return Attached([image.reference() for image in made], agent.model)
 
 
-def load(path: Path) -> Image:
-    """Return the image in a file; raise BadImage."""
+def _load(path: Path, real: str) -> Image:
+    """Return the image in a file, opened by its real path so that no link leads elsewhere; raise BadImage."""
     shown = one_line(path.name or str(path), 80)
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe that nobody writes to must not hang
+        fd = unlinked.open_file(real)
         with os.fdopen(fd, "rb") as file:
             facts = os.fstat(fd)
             if not stat.S_ISREG(facts.st_mode):
@@ -77,6 +79,8 @@ def load(path: Path) -> Image:
             images.require_size(shown, facts.st_size)
             return images.read_image(path.name, file.read(images.MOST_BYTES + 1))
     except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ELOOP:
+            raise BadImage(f"{shown} changed while it was opened.", hint="Look at it again.") from error
         reason = error.strerror if isinstance(error, OSError) else "its name is no path"
         raise BadImage(f"{shown} cannot be read: {reason}.", hint="Check the path.") from error
 
@@ -105,12 +109,16 @@ def _named(text: str, workdir: Path) -> Iterator[Path]:
 
 def _require_allowed(
     rules: Any, workdir: Path, named: Sequence[Path], given: Sequence[Path], *, anywhere: bool
-) -> None:
-    """Raise BadImage for a file that a rule denies to agents, and for a name that leads out of the directory."""
+) -> list[tuple[Path, str]]:
+    """Return the files, each with the real path that was judged.
+
+    Raise BadImage for a file that a rule denies to agents, and for a name that leads out of the directory.
+    """
     from agentmesh.engine.tool import Rights
     from agentmesh.tools.gate import ToolGate
 
-    gate = ToolGate()
+    gate, root = ToolGate(), os.path.realpath(workdir)
+    judged: list[tuple[Path, str]] = []
     for file in (*named, *given):
         verdict = gate.judge("read", {"path": str(file)}, Rights(rules), workdir)
         shown = one_line(file.name, 80)
@@ -119,3 +127,5 @@ def _require_allowed(
         if verdict.outside and file in named and not anywhere:
             hint = "Attach it with --image PATH, or write its name without @."
             raise BadImage(f"{shown} is outside the working directory.", hint=hint)
+        judged.append((file, os.path.join(root, verdict.place or "")))
+    return judged

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentmesh.config.unlinked import open_folder
+from agentmesh.config import unlinked
 
 _CONTINUATION: Final = bytes(range(0x80, 0xC0))
 """Bytes that cannot begin a character in UTF-8."""
@@ -44,7 +44,8 @@ def read(file: Path, limit: int, *, below: Path | None = None, project: Path | N
         real = file.resolve()
         if not all(real.is_relative_to(above.resolve()) for above in (below, project) if above is not None):
             raise Unreadable("leads out of the project by a symbolic link, and is not read")
-        number = _opened(file) if below is None else _opened_unlinked(real)
+        # Open without blocking, then check the type: opening a pipe must not hang.
+        number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC) if below is None else _opened(real)
         found = os.fstat(number)
         if not stat.S_ISREG(found.st_mode):
             os.close(number)
@@ -66,19 +67,10 @@ def read(file: Path, limit: int, *, below: Path | None = None, project: Path | N
     return f"{start}\n[... {left_out} bytes cut ...]\n\n{end}", left_out
 
 
-def _opened(file: Path, folder: int | None = None, further: int = 0) -> int:
-    """Open without blocking, for a look at the type: opening a pipe must not hang."""
-    return os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | further, dir_fd=folder)
-
-
-def _opened_unlinked(real: Path) -> int:
+def _opened(real: Path) -> int:
     """Open the file that was checked: none that a link has led to since."""
     try:
-        folder = open_folder(str(real.parent))
-        try:
-            return _opened(Path(real.name), folder, os.O_NOFOLLOW)
-        finally:
-            os.close(folder)
+        return unlinked.open_file(str(real))
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise Unreadable("changed while it was opened, and is not read") from error

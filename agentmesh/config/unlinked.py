@@ -1,4 +1,4 @@
-"""Opening a folder without following any link, so that the path that was checked is the path that is opened."""
+"""Opening a folder or a file without following a link: what was checked by its path is what is opened."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ANY = getattr(os, "O_NOFOLLOW_ANY", 0)
 def open_folder(path: str) -> int:
     """Return a descriptor of a folder, to go on from; raise OSError if a part of its absolute path is a link."""
     if _ANY:
-        return os.open(path, PASS | os.O_DIRECTORY | os.O_CLOEXEC | _ANY)
+        return os.open(path or "/", PASS | os.O_DIRECTORY | os.O_CLOEXEC | _ANY)
     folder = os.open("/", PASS | FOLDER)
     try:
         for name in filter(None, path.split("/")):
@@ -25,3 +25,16 @@ def open_folder(path: str) -> int:
         os.close(folder)
         raise
     return folder
+
+
+def open_file(path: str) -> int:
+    """Return a descriptor for reading a file; raise OSError if a part of its absolute path is a link.
+
+    It opens without blocking, for a look at the type: opening a pipe must not hang.
+    """
+    above, _, name = path.rpartition("/")
+    folder = open_folder(above)
+    try:
+        return os.open(name or ".", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    finally:
+        os.close(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from agentmesh.app.attaching import attach, mentions
 from agentmesh.domain.errors import BadImage
 from agentmesh.store.tx import Database
+from agentmesh.tools.gate import ToolGate
 from tests.fixtures.mesh import Mesh
 from tests.fixtures.pictures import png
 
@@ -78,6 +80,26 @@ def test_a_deny_rule_holds_for_images_too(mesh: Mesh, db: Database, tmp_path: Pa
         with pytest.raises(BadImage, match="A rule keeps agents from reading") as refused:
             attach(db, mesh.root, tmp_path, text, paths, anywhere=True)
         assert "`agentmesh doctor`" in refused.value.hint
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_an_image_that_becomes_a_link_after_it_was_judged_is_not_sent(
+    mesh: Mesh, db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+):
+    (tmp_path / "a.png").write_bytes(png(2, 2))
+    (tmp_path / "b.png").write_bytes(png(3, 3))
+    judge = ToolGate.judge
+
+    def then_swap(gate: ToolGate, *given: Any) -> Any:
+        verdict = judge(gate, *given)
+        (tmp_path / "a.png").unlink()
+        (tmp_path / "a.png").symlink_to("b.png")
+        return verdict
+
+    monkeypatch.setattr(ToolGate, "judge", then_swap)
+    with pytest.raises(BadImage, match=r"a\.png changed while it was opened"):
+        attach(db, mesh.root, tmp_path, "@a.png" if named else "", () if named else [tmp_path / "a.png"])
+    assert mesh.one("select count(*) from agentmesh.images") == 0
 
 
 def test_a_path_that_cannot_be_read_says_why(mesh: Mesh, db: Database, tmp_path: Path):
