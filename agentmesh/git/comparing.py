@@ -11,6 +11,7 @@ from pygit2.enums import DeltaStatus, DiffOption, FileMode
 
 from agentmesh.git.facts import FileChange, FileDiff, Status
 from agentmesh.git.opening import repository_of, told
+from agentmesh.git.rule_files import require_files_above
 from agentmesh.git.where import Place
 
 MOST_TEXT: Final = 256 * 1024
@@ -22,8 +23,9 @@ def diff(
 ) -> list[FileDiff]:
     """Return the files that differ, by path, with their unified diffs. ``paths`` are files or folders."""
     with told("compare two snapshots"):
-        found = _between(repository_of(place), before, after, context=context)
-        return [_file_diff(patch, path, status) for path, status, patch in _patches(place, found, paths)]
+        repository = repository_of(place)
+        found = _between(repository, before, after, context=context)
+        return [_file_diff(patch, path, status) for path, status, patch in _patches(repository, place, found, paths)]
 
 
 def changes(place: Place, before: str, after: str, *, paths: Collection[str] | None = None) -> tuple[FileChange, ...]:
@@ -45,10 +47,8 @@ def changes_in(
     """Return the same as ``changes``, of a repository that is open."""
     if before == after:
         return ()
-    return tuple(
-        _file_change(patch, path, status)
-        for path, status, patch in _patches(place, _between(repository, before, after, context=0), paths)
-    )
+    found = _between(repository, before, after, context=0)
+    return tuple(_file_change(patch, path, status) for path, status, patch in _patches(repository, place, found, paths))
 
 
 def _between(repository: pygit2.Repository, before: str, after: str, *, context: int = 3) -> pygit2.Diff:
@@ -59,9 +59,10 @@ def _between(repository: pygit2.Repository, before: str, after: str, *, context:
 
 
 def _patches(
-    place: Place, found: pygit2.Diff, paths: Collection[str] | None
+    repository: pygit2.Repository, place: Place, found: pygit2.Diff, paths: Collection[str] | None
 ) -> Iterator[tuple[str, Status, pygit2.Patch]]:
     wanted = None if paths is None else {place.inward(path) for path in paths}
+    require_files_above(repository.workdir, [_path(delta) for delta in found.deltas])
     numbered = [(_path(delta), at, delta) for at, delta in enumerate(found.deltas)]
     for path, at, delta in sorted(numbered, key=lambda each: each[0]):
         if _is_submodule(delta) or not (wanted is None or is_below(path, wanted)):

@@ -14,6 +14,7 @@ from agentmesh.git import tree_objects
 from agentmesh.git.comparing import changes_in
 from agentmesh.git.facts import Conflict, Merged
 from agentmesh.git.opening import repository_of, told
+from agentmesh.git.rule_files import require_files_above
 from agentmesh.git.tree_objects import LINK, SUBMODULE, Entry
 from agentmesh.git.where import Place
 
@@ -78,21 +79,22 @@ def _met(
     repository: pygit2.Repository, place: Place, trees: tuple[str, str, str], names: tuple[str, str]
 ) -> tuple[pygit2.Index, list[_Sides], tuple[Conflict, ...]]:
     """Merge by libgit2, in memory."""
+    base, ours, theirs = trees
+    mine, other = _edits(repository, base, ours), _edits(repository, base, theirs)
+    require_files_above(repository.workdir, itertools.chain(mine, other))
     index = repository.merge_trees(*trees)
     sides = [_Sides(*each) for each in index.conflicts or ()]
-    sides += _lost(repository, index, trees, {each.path for each in sides})
+    sides += _lost(index, mine, other, {each.path for each in sides})
     return index, sides, tuple(_conflict(repository, place, each, names) for each in sides)
 
 
 def _lost(
-    repository: pygit2.Repository, index: pygit2.Index, trees: tuple[str, str, str], known: Collection[str]
+    index: pygit2.Index, mine: Mapping[str, Entry | None], other: Mapping[str, Entry | None], known: Collection[str]
 ) -> Iterator[_Sides]:
     """Yield files that one side has put in a folder's place while the other has written new ones in it.
 
     libgit2 has both in its index, and the tree of that loses the file.
     """
-    base, *sides = trees
-    mine, other = (_edits(repository, base, side) for side in sides)
     for is_ours, some, others in ((True, mine, other), (False, other, mine)):
         folders = {path[:at] for path, new in others.items() if new for at, sign in enumerate(path) if sign == "/"}
         for path in sorted(folders & some.keys() - known):

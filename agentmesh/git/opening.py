@@ -19,6 +19,8 @@ import pygit2
 
 from agentmesh.domain.errors import NoRepository, TreeError
 from agentmesh.domain.text import one_line
+from agentmesh.git.fixed_files import require_files, require_named_files
+from agentmesh.git.rule_files import read_regular, require_no_pipe
 from agentmesh.git.where import Place
 
 VIEW: Final = "view"
@@ -36,7 +38,11 @@ _REFUSALS: Final = {
 def examined(root: Path, top: Path) -> Place:
     """Return the place of ``root`` in the repository at ``top``, or raise NoRepository."""
     try:
+        require_files_at(top)
         repository = pygit2.Repository(os.fspath(top / ".git"), _OPTIONS)
+        require_named_files(repository)
+    except TreeError as error:
+        raise NoRepository(error.message, hint=error.hint) from None
     except (pygit2.GitError, KeyError, OSError, ValueError) as error:
         raise _unusable(top, str(error)) from None
     if repository.is_bare:
@@ -55,8 +61,23 @@ def examined(root: Path, top: Path) -> Place:
     return place
 
 
+def require_files_at(top: Path) -> None:
+    """Raise TreeError if there is a pipe where libgit2 reads a file of the repository whose ``.git`` is in ``top``."""
+    entry = top / ".git"
+    require_no_pipe(os.fspath(entry), os.fspath(top))
+    git_dir = _git_dir(entry)
+    require_files(Place(root=top, top=top, git_dir=git_dir, common_dir=_common(git_dir)))
+
+
 def repository_of(place: Place) -> pygit2.Repository:
     """Open the user's repository, to read and to write objects. Each thread keeps the one that it used last."""
+    require_files(place)
+    opened = _opened(place)
+    require_named_files(opened)
+    return opened
+
+
+def _opened(place: Place) -> pygit2.Repository:
     kept: tuple[Path, pygit2.Repository] | None = getattr(_kept, "repository", None)
     if kept is not None and kept[0] == place.common_dir and place.objects.is_dir():
         return kept[1]
@@ -79,6 +100,7 @@ def view_of(place: Place, folder: Path, top: Path | None = None) -> pygit2.Repos
     _put(view / "commondir", f"{os.fspath(place.common_dir)}\n")
     _put(view / "gitdir", f"{os.fspath((top or place.top) / '.git')}\n")
     (view / "index.lock").unlink(missing_ok=True)
+    require_files(place)
     try:
         return pygit2.Repository(os.fspath(view), _OPTIONS)
     except (pygit2.GitError, KeyError) as error:
@@ -130,9 +152,18 @@ def _put(path: Path, text: str) -> None:
     beside.replace(path)
 
 
+def _git_dir(entry: Path) -> Path:
+    """Return the directory that a ``.git`` stands for: itself, or the one that the file names."""
+    try:
+        named = os.fsdecode(read_regular(entry))
+    except OSError:
+        return entry
+    return entry.parent / named.removeprefix("gitdir:").strip()
+
+
 def _common(git_dir: Path) -> Path:
     try:
-        named = (git_dir / "commondir").read_bytes()
+        named = read_regular(git_dir / "commondir")
     except OSError:
         return git_dir
     return (git_dir / os.fsdecode(named.rstrip(b"\r\n"))).resolve()

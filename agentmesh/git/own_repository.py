@@ -40,6 +40,7 @@ _COPIED: Final = ("refs/heads/", "refs/tags/", "refs/remotes/")
 
 def make(place: Place, top: Path) -> None:
     """Make ``top/.git``: on the user's branch or commit, with its branches and tags as they are now."""
+    repository = repository_of(place)
     git = top / ".git"
     for each in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
         (git / each).mkdir(parents=True, exist_ok=True)
@@ -48,7 +49,6 @@ def make(place: Place, top: Path) -> None:
     for name in ("info/exclude", "info/attributes", "shallow"):
         if (place.common_dir / name).is_file():
             shutil.copyfile(place.common_dir / name, git / name)
-    repository = repository_of(place)
     (git / "packed-refs").write_bytes(_packed(repository))
     _configure(repository, git / "config")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Final
 import pygit2
 
 from agentmesh.domain.errors import TreeBusy, TreeError
+from agentmesh.git.rule_files import require_no_pipe
 
 OURS: Final = "refs/agentmesh/"
 _PATIENCE: Final = 2.0
@@ -19,14 +21,14 @@ _LEFT: Final = 10.0
 
 def write(view: pygit2.Repository, name: str, tree: str) -> None:
     """Create or move a ref."""
-    _checked(name)
+    _checked(view, name)
     _patiently(view, name, lambda: view.references.create(name, tree, force=True))
 
 
 def remove(view: pygit2.Repository, names: Iterable[str]) -> None:
     """Remove refs, those that exist."""
     for name in names:
-        _checked(name)
+        _checked(view, name)
         if name in view.references:
             _patiently(view, name, lambda name=name: view.references.delete(name))  # type: ignore[misc]
 
@@ -40,9 +42,11 @@ def below(view: pygit2.Repository, start: str) -> dict[str, str]:
     }
 
 
-def _checked(name: str) -> None:
+def _checked(view: pygit2.Repository, name: str) -> None:
+    """Raise TreeError if a name is not one of a snapshot, or if its file is a pipe."""
     if not name.startswith(OURS) or not pygit2.reference_is_valid_name(name):
         raise TreeError(f"{name!r} is no name of a snapshot.")
+    require_no_pipe(os.fspath(_common(view) / name))
 
 
 def _patiently(view: pygit2.Repository, name: str, change: Callable[[], object]) -> None:
@@ -65,8 +69,7 @@ def _patiently(view: pygit2.Repository, name: str, change: Callable[[], object])
 
 
 def _unlock(view: pygit2.Repository, name: str) -> bool:
-    common = (Path(view.path) / "commondir").read_text(encoding="utf-8", errors="surrogateescape").rstrip("\n")
-    lock = Path(common) / f"{name}.lock"
+    lock = _common(view) / f"{name}.lock"
     try:
         if time.time() - lock.stat().st_mtime < _LEFT:
             return False
@@ -74,3 +77,12 @@ def _unlock(view: pygit2.Repository, name: str) -> bool:
     except FileNotFoundError:
         return True
     return True
+
+
+def _common(view: pygit2.Repository) -> Path:
+    """Return where the refs are: in the repository that a view belongs to, or in this one."""
+    try:
+        named = (Path(view.path) / "commondir").read_bytes()
+    except FileNotFoundError:
+        return Path(view.path)
+    return Path(os.fsdecode(named).rstrip("\n"))

@@ -23,6 +23,7 @@ from agentmesh.git.comparing import is_below
 from agentmesh.git.facts import Restored
 from agentmesh.git.folders import Folders
 from agentmesh.git.new_rules import Rules, Step
+from agentmesh.git.rule_files import require_files_above
 from agentmesh.git.seed import read_skipped
 from agentmesh.git.tree_objects import LINK, SUBMODULE, Entry
 from agentmesh.git.where import Place
@@ -36,6 +37,7 @@ def restore(
     """See ``Store.restore``; the workspace's lock is held."""
     wanted = None if paths is None else {place.inward(path) for path in paths}
     steps = [step for step in _steps(view, expected, tree) if wanted is None or is_below(step.path, wanted)]
+    require_files_above(os.fspath(place.top), [step.path for step in steps])
     with Folders(place.top) as disk, new_rules.of(view, place, folder, steps) as rules:
         work = _Restore(view, place, disk, steps, rules)
         refused = [step.path for step in steps if not work.is_as_expected(step)]

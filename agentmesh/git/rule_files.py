@@ -1,7 +1,7 @@
 """Files that Git reads by itself while it looks at others, and what must not stand in their place: a pipe.
 
 libgit2 opens each ``.gitignore`` and ``.gitattributes`` on its way. If one is a pipe, and nobody writes to it, libgit2
-never returns, and the thread with it.
+never returns, and the thread with it. ``fixed_files`` has those outside the working tree.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -21,14 +21,34 @@ _SETTLED: Final = 1_000_000_000
 """Nanoseconds after which a folder has another time of change if it changes again."""
 
 
-def read_regular(path: Path) -> bytes:
-    """Return the content of a file; raise OSError at once if it is no regular one."""
+def read_regular(path: Path, most: int = -1) -> bytes:
+    """Return the content of a file, or its first bytes; raise OSError at once if it is no regular one."""
     opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         os.close(opened)
         raise OSError(errno.EINVAL, "no regular file", os.fspath(path))
     with os.fdopen(opened, "rb") as file:
-        return file.read()
+        return file.read(most)
+
+
+def require_no_pipe(path: str, top: str = "") -> None:
+    """Raise TreeError if there is a pipe at a path, or behind a link there. ``top``: what the words leave out."""
+    try:
+        is_pipe = stat.S_ISFIFO(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return
+    if is_pipe:
+        shown = os.path.relpath(path, top) if top and path.startswith(f"{top}/") else path
+        raise TreeError(f"{shown} is a pipe, and Git would wait for ever for what it says.", hint="Remove it.")
+
+
+def require_files_above(top: str | None, paths: Iterable[str]) -> None:
+    """Raise TreeError if a file with rules that Git reads for these paths below ``top`` is a pipe."""
+    if top is None:
+        return
+    for folder in {folder for path in paths for folder in _above(path)}:
+        for name in _RULES:
+            require_no_pipe(os.path.join(top, folder, name), top.rstrip("/"))
 
 
 class _Known(NamedTuple):
@@ -63,12 +83,6 @@ class RuleFiles:
                 left += found.folders
         self._known = known
 
-    def require_files_above(self, paths: Collection[str]) -> None:
-        """Raise TreeError if one of those that Git reads for these paths is a pipe."""
-        for folder in {folder for path in paths for folder in _above(path)}:
-            for name in _RULES:
-                self._require_no_pipe(os.path.join(self._top, folder, name))
-
     def _read(self, folder: str) -> _Known | None:
         """Return a folder; None if it is gone, or may still change unseen."""
         try:
@@ -79,7 +93,7 @@ class RuleFiles:
         except OSError:
             return None
         for link in known.links:
-            self._require_no_pipe(link)
+            require_no_pipe(link, self._top)
         return known
 
     def _listed(self, folder: str, changed: int) -> _Known:
@@ -90,20 +104,11 @@ class RuleFiles:
                     if entry.name != ".git":
                         folders.append(entry.path)
                 elif entry.name in _RULES:
-                    self._require_no_pipe(entry.path)
+                    require_no_pipe(entry.path, self._top)
                     if entry.is_symlink():
                         links.append(entry.path)
         is_settled = time.time_ns() - changed > _SETTLED
         return _Known(changed if is_settled else -1, tuple(folders), tuple(links))
-
-    def _require_no_pipe(self, path: str) -> None:
-        try:
-            is_pipe = stat.S_ISFIFO(os.stat(path).st_mode)
-        except OSError:
-            return
-        if is_pipe:
-            shown = os.path.relpath(path, self._top)
-            raise TreeError(f"{shown} is a pipe, and Git would wait for ever for its rules.", hint="Remove it.")
 
 
 def _above(path: str) -> Iterator[str]:

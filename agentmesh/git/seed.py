@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from agentmesh.domain import jsontext
 from agentmesh.domain.errors import NoRepository
+from agentmesh.git.rule_files import read_regular
 
 _ENTRY: Final = 62
 """Bytes of an entry before its extended flags and its name."""
@@ -42,7 +43,7 @@ def read_skipped(view: Path) -> set[str]:
 def copy_index(source: Path, target: Path, top: Path) -> Copied | None:
     """Copy the user's index to ``target``; return None if there is none, or it is of a form that only git reads."""
     try:
-        data = bytearray(source.read_bytes())
+        data = bytearray(read_regular(source))
         times = source.stat()
     except FileNotFoundError:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -13,10 +14,11 @@ import pygit2
 from agentmesh.domain.errors import TreeBusy, TreeError
 from agentmesh.git import comparing, marker, refs, restoring
 from agentmesh.git.facts import Restored, Snapshot
+from agentmesh.git.fixed_files import require_files, require_named_files
 from agentmesh.git.lock import locked
 from agentmesh.git.looking import Look, Seen, at_paths
 from agentmesh.git.opening import told, view_of
-from agentmesh.git.rule_files import RuleFiles
+from agentmesh.git.rule_files import RuleFiles, require_files_above
 from agentmesh.git.where import Place
 
 MAX_FILE: Final = 10 * 1024 * 1024
@@ -101,7 +103,7 @@ class Store:
             raise TreeError(f"The snapshot {before} is no longer in the repository.", hint="A `git gc` removed it.")
         if paths is not None and before is not None:
             inner = [self.place.inward(path) for path in paths]
-            self._rules.require_files_above(inner)
+            require_files_above(os.fspath(self.place.top), inner)
             seen = at_paths(self.place, view, before, inner, self.max_file)
             if seen is not None:
                 return seen
@@ -152,8 +154,10 @@ class Store:
         """Hold the lock, remove what a dead process left, and give the view."""
         with told(what), self.held(made=made):
             restoring.clean_up(self.place, self.folder)
+            require_files(self.place)
             if self._opened is None:
                 self._opened = view_of(self.place, self.folder)
+            require_named_files(self._opened)
             try:
                 yield self._opened
             except BaseException:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pygit2
 
+from agentmesh.domain.errors import TreeError
+from agentmesh.git.opening import require_files_at
+
 
 def known(folder: Path, is_withheld: Callable[[str], bool], present: Iterable[str]) -> str | None:
     """Return a withheld file that the repository of a folder has, or may have by a snapshot; None if it has none.
@@ -18,6 +21,8 @@ def known(folder: Path, is_withheld: Callable[[str], bool], present: Iterable[st
     """
     root = os.path.realpath(folder)
     try:
+        for above in (Path(root), *Path(root).parents):
+            require_files_at(above)
         found = pygit2.discover_repository(root)
         if found is None:
             return None
@@ -31,7 +36,7 @@ def known(folder: Path, is_withheld: Callable[[str], bool], present: Iterable[st
         for each in present:
             if not repository.path_is_ignored(os.path.relpath(each, top)):
                 return os.path.relpath(each, root)
-    except (pygit2.GitError, KeyError, OSError, ValueError):
+    except (TreeError, pygit2.GitError, KeyError, OSError, ValueError):
         return ".git"
     return None
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from agentmesh.git.rule_files import read_regular
+
 _MAX_SIZE = 256 * 1024
 _SECTION = re.compile(r'[ \t]*\[([A-Za-z0-9-]+)(?:[ \t]+"((?:[^"\\]|\\["\\])*)")?\][ \t]*(?:[#;].*)?')
 _KEY = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*(.*))?")
@@ -69,7 +71,7 @@ _FALSE = frozenset({"false", "no", "off", "0"})
 def config_objection(path: Path) -> str:
     """Return why a configuration file might make git run a program, or an empty string."""
     try:
-        data = path.read_bytes() if path.stat().st_size <= _MAX_SIZE else None
+        data = read_regular(path) if path.stat().st_size <= _MAX_SIZE else None
     except FileNotFoundError:
         return ""
     except OSError as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from agentmesh.domain import jsontext
 from agentmesh.git.marker import MARKER
 from agentmesh.git.place import TREE
+from agentmesh.git.rule_files import read_regular
 from agentmesh.tools.shell.gitconfig import config_objection, hooks_path
 
 _MAX_INDEX = 64 * 1024 * 1024
@@ -127,8 +128,7 @@ def _common_directory(own: Path) -> Path:
 
 def _line(path: Path) -> str:
     """Return the one line of a small file."""
-    with path.open("rb") as file:
-        text = os.fsdecode(file.read(8192)).rstrip("\r\n")
+    text = os.fsdecode(read_regular(path, most=8192)).rstrip("\r\n")
     if not text or "\n" in text or "\0" in text:
         raise ValueError("not one line")
     return text
@@ -165,7 +165,7 @@ def _index_objection(own: Path) -> str:
     """Return an objection if submodules are checked out: git runs itself in each, with its own configuration."""
     try:
         for path in (own / "index", *own.glob("sharedindex.*")):
-            if path.exists() and (path.stat().st_size > _MAX_INDEX or _GITLINK in path.read_bytes()):
+            if path.exists() and (path.stat().st_size > _MAX_INDEX or _GITLINK in read_regular(path)):
                 return "it may have submodules"
     except OSError:
         return "its index cannot be read"
