@@ -56,8 +56,22 @@ WRAPPERS = _names("""
     env xargs parallel sudo doas su nohup nice ionice timeout time stdbuf setsid command exec builtin eval source
     . trap alias busybox toybox bash sh zsh dash ksh fish chroot unshare nsenter strace ltrace gdb script watch
     flock coproc ssh runuser setpriv taskset chrt proot fakeroot
+    setarch linux32 linux64 i386 x86_64 uname26 prlimit choom uclampset numactl schedtool cpulimit eatmydata faketime
+    chronic unbuffer rlwrap catchsegv xvfb-run dbus-run-session dbus-launch systemd-inhibit start-stop-daemon
+    firejail bwrap fakechroot pkexec gosu su-exec setuidgid tini dumb-init cgexec run-one caffeinate hyperfine
+    torsocks torify proxychains proxychains4 valgrind
 """)
 """Commands that run what their arguments, or their input, say: no pattern with a wildcard covers them."""
+_STARTER = re.compile("tmux|screen|at|batch|systemd-run|expect|socat|entr")
+"""Programs in :data:`_INTERPRETER` whose words are themselves a command, and not a script with its operands."""
+_OPERANDS = _names("""
+    ant apropos bg bazel bzip2 cat cd chattr chgrp chmod chown cmake code cp createdb curl dd declare defrag disown
+    dropdb exit export fg gcc g++ cc c++ clang clang++ gunzip gzip hash help info install invoke jobs just kill
+    killall ld ln local lsof man meson mkdir mkfifo mktemp mv nano ninja nox open patch pgrep pidof pkill popd pushd
+    rake read readonly return rm rmdir rsync scp set setfacl sftp shift shred shuf source split tail tar task tee tldr
+    touch tox truncate type ulimit umask unalias unlink unset unxz unzip wait wget whatis whence whereis xz zip zstd
+""")
+"""Programs and builtins whose words are files, names or texts: ``man rm``, ``mkdir docker``."""
 _SUBCOMMAND = re.compile(r"[a-z][a-z-]*(?::[a-z-]+)*")
 _WILD = re.compile(r"[*?\[]")
 _GUARDED = ("bash", "read", "write", "edit", "web_fetch", "fork", "task")
@@ -91,6 +105,21 @@ def _purpose_length(words: list[str]) -> int:
         return 1
     is_module = bool(_PYTHON.fullmatch(words[0])) and words[1:2] == ["-m"] and "".join(words[2:3]) in _MODULES
     return 3 if is_module else 0
+
+
+def names_no_command(words: list[str]) -> bool:
+    """Whether the words after a program's name are known to be files, subcommands or texts, and no other command."""
+    name = words[0]
+    if name in _ENVIRONMENTS:
+        return bool(_ENVIRONMENTS[name]) and _ENVIRONMENTS[name] not in words
+    if name in _SUBCOMMANDS:
+        named = [word for word in words[1:] if not word.startswith("-")]
+        has_options = name != "git" and words[1:2] != named[:1]
+        first = named[: 2 if has_options else 1]  # `kubectl -n web exec`
+        is_script = name in _SCRIPTS and named[:1] == ["run"]
+        return is_script or not _RUNS_OTHERS.intersection(first)
+    is_script = bool(_INTERPRETER.fullmatch(name)) and not _STARTER.fullmatch(name)
+    return name in _TOOLS or name in _OPERANDS or is_script
 
 
 def breadth_objection(tool: str, pattern: str) -> str:

@@ -8,6 +8,10 @@ from collections.abc import Sequence
 from agentmesh.tools.shell.spec import Spec, exactly, only
 
 _GLOBAL = frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects"})
+_GLOBAL_VALUES = frozenset(
+    {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source"}
+)
+"""Options of git itself that may take the next word as their value."""
 _BAD = ("--output", "--ext-diff", "--textconv", "--exec", "--open-files-in-pager", "--filters", "--show-signature")
 _FURTHER = (
     "--no-index", "--contents", "--ignore-revs-file", "--recurse-submodules", "--submodule", "--pathspec-from-file",
@@ -72,6 +76,19 @@ def split_globals(words: Sequence[str]) -> tuple[list[str], list[str]] | None:
         elif option not in _GLOBAL:
             return None
     return directories, rest
+
+
+def without_globals(words: Sequence[str]) -> list[str]:
+    """Return the words from the subcommand on, whichever options of git itself stand before it.
+
+    For rules that restrict: an unknown option, or an expansion that may be one, is left out as well.
+    """
+    rest = list(words)
+    while rest and rest[0].startswith(("-", "$", "`", "'", '"')):
+        option = rest.pop(0)
+        if option in _GLOBAL_VALUES and rest:
+            rest.pop(0)
+    return rest
 
 
 def looks_into_files(words: Sequence[str]) -> bool:

@@ -7,8 +7,6 @@ part that is not understood never counts as harmless.
 from __future__ import annotations
 
 import os
-import re
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from agentmesh.domain.shell import ShellPart, ShellReading
 from agentmesh.tools.shell.commands import UNKNOWN, Commands
 from agentmesh.tools.shell.conditions import double_bracket_objection, files_of
 from agentmesh.tools.shell.git_content import objects_named, shows_unnamed_content
+from agentmesh.tools.shell.hidden_commands import joined, other_texts
 from agentmesh.tools.shell.parse import Parsed, parse
 from agentmesh.tools.shell.paths import STREAMS, Paths
 from agentmesh.tools.shell.pieces import Assignment, Other, Piece, Redirect, Simple, Test
@@ -71,22 +70,16 @@ class _Reader:
 
     def _simple(self, piece: Simple, commands: Commands) -> ShellPart:
         words = [word.text for word in piece.words]
-        text = _joined(words)
-        also = [text] if piece.assignments else []
-        if "/" in words[0]:
-            also.append(_joined([words[0].rsplit("/", 1)[-1], *words[1:]]))
+        text = joined(words)
         runs_on = runs_unseen(words)
-        if runs_on:
-            also += [_joined(words[start:]) for start in range(1, len(words))]
-            also += [_joined([words[start].rsplit("/", 1)[-1], *words[start + 1 :]]) for start in range(1, len(words))]
-            also += words[1:]
+        also = [found for found in other_texts(words) if found != text or piece.assignments]
         within = inner(words) if not piece.assignments else None
         judged = piece.words
         if within is not None and not runs_unseen(within):
             # `timeout 9 ls` is as harmless as `ls`; rules see the inner command.
             also.append(text)
             judged = piece.words[len(words) - len(within) :]
-            text, runs_on = _joined(list(within)), False
+            text, runs_on = joined(list(within)), False
         reason = commands.objection(judged, piece.assigned)
         return ShellPart(
             text=f"{piece.assignments} {text}".strip(),
@@ -152,10 +145,6 @@ def _setting(text: str, reason: str) -> ShellPart:
 
 def _complaint(reason: str) -> str:
     return f"is {UNKNOWN}" if reason == UNKNOWN else f"may do more than read: {reason}"
-
-
-def _joined(words: Sequence[str]) -> str:
-    return " ".join(shlex.quote(word) if not word or re.search(r"[\s'\"]", word) else word for word in words)
 
 
 def _shown(text: str) -> str:
