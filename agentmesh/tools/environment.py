@@ -62,7 +62,9 @@ _KEPT = frozenset(
     }
 )
 _SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
-_CREDENTIALS_IN_URL = re.compile(r"://[^/@]*@")
+_PROXY_NAME = re.compile("(?:http|https|all|ftp)_proxy", re.IGNORECASE)
+_CREDENTIALS_IN_URL = re.compile(r"://(?:[^/@]*@|[^/@:]*:[^@]*@)")
+"""A user before the host, or a password with any characters, also ``/``."""
 _SET = {
     "TERM": "dumb",
     "PAGER": "cat",
@@ -86,9 +88,16 @@ def command_environment(environ: Mapping[str, str], who: AgentId | str) -> dict[
         for name, value in environ.items()
         if (name in _KEPT or name.startswith("LC_"))
         and not _SECRET_NAME.search(name)
-        and not _CREDENTIALS_IN_URL.search(value)
+        and not _has_credentials(name, value)
     }
     return {**kept, "PATH": absolute(environ.get("PATH", os.defpath)), **_SET, AGENT_VARIABLE: str(who)}
+
+
+def _has_credentials(name: str, value: str) -> bool:
+    """Whether a value may hold a user and a password. A proxy needs no scheme: curl takes ``user:password@proxy``."""
+    if _PROXY_NAME.fullmatch(name) and "@" in value:
+        return True
+    return _CREDENTIALS_IN_URL.search(value) is not None
 
 
 def absolute(path: str) -> str:
