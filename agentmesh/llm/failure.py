@@ -138,7 +138,10 @@ def explain(answer: FailedAnswer, provider: Provider, model: str, sent: Iterable
     text, status = answer.everything, answer.code
     said = provider.redact(answer.sentence) or "no explanation given"
     where = provider.named(model)
-    if status not in (401, 403) and wording.is_context_overflow(text):
+    is_too_long = status not in (401, 403) and wording.is_context_overflow(text)
+    if is_too_long and _will_pass(answer):
+        return _rate_limit(answer, where, said)
+    if is_too_long:
         return AttemptFailed(
             "context",
             f"The conversation is longer than {where} can read: {said}",
@@ -174,6 +177,27 @@ def explain(answer: FailedAnswer, provider: Provider, model: str, sent: Iterable
         if refusal is not None:
             return refusal
     return _trouble(answer, where, said, text, status)
+
+
+def _will_pass(answer: FailedAnswer) -> bool:
+    """Whether a refusal for length is about tokens per minute.
+
+    Bedrock says "Too many tokens, please wait before trying again." A summary in answer to that would be needless, and
+    it would be refused in the same words.
+    """
+    asks_to_wait = answer.code == 429 or bool(answer.after) or wording.is_throttled(answer.everything)
+    return asks_to_wait and not wording.is_of_one_request(answer.everything)
+
+
+def _rate_limit(answer: FailedAnswer, where: str, said: str) -> AttemptFailed:
+    return AttemptFailed(
+        "rate_limit",
+        f"Rate-limited by {where}: {said}",
+        hint="Wait, run fewer agents at once, or raise the limit at the provider.",
+        status=answer.code,
+        retry=answer.should_retry is not False,
+        after=answer.after,
+    )
 
 
 def _of_images(text: str, said: str, where: str, status: int | None) -> AttemptFailed | None:
@@ -240,16 +264,8 @@ def _refused(
 
 
 def _trouble(answer: FailedAnswer, where: str, said: str, text: str, status: int | None) -> AttemptFailed:
-    after = answer.after
     if status == 429 or (status is None and wording.is_rate_limited(text)):
-        return AttemptFailed(
-            "rate_limit",
-            f"Rate-limited by {where}: {said}",
-            hint="Wait, run fewer agents at once, or raise the limit at the provider.",
-            status=status,
-            retry=answer.should_retry is not False,
-            after=after,
-        )
+        return _rate_limit(answer, where, said)
     number = f" (HTTP {status})" if status else ""
     if status in (503, 529) or ((status is None or status >= 500) and wording.is_overloaded(text)):
         kind, message, retry = "overload", f"{where} is overloaded{number}: {said}", True
@@ -265,4 +281,4 @@ def _trouble(answer: FailedAnswer, where: str, said: str, text: str, status: int
         hint = "Read what the server says."
     else:
         hint = _CHECK_ADDRESS
-    return AttemptFailed(kind, message, hint=hint, status=status, retry=retry, after=after)
+    return AttemptFailed(kind, message, hint=hint, status=status, retry=retry, after=answer.after)

@@ -32,6 +32,8 @@ _CONTEXT = _any(
     r"too many tokens",
     r"request too large",
 )
+_TOO_LARGE = _any(r"request too large", r"\brequested:? \d", r"context_length_exceeded", r"exceed_context_size")
+"""Said of one request alone. A limit per minute may be told in the other words of ``_CONTEXT``."""
 _CONTEXT_SIZE = _any(
     r"(?:maximum context length|maximum model length|maximum prompt length|context length|context window|context size)"
     r"(?: (?:is|of)(?: only)?)? ?\(?(\d{3,})",
@@ -71,6 +73,12 @@ _NO_CREDIT = _any(
 _BAD_KEY = _any(r"invalid_api_key", r"api key not valid", r"(incorrect|invalid) api key", r"no auth credentials")
 _OVERLOADED = _any(r"overloaded", r"at capacity", r"no capacity", r"temporarily unavailable", r"server busy")
 _RATE = _any(r"rate.?limit", r"too many requests")
+_THROTTLED = _any(
+    r"throttl(ing|ed)",
+    r"(please|must|should) wait",
+    r"wait (before|and|for|a few|\d)",
+    r"(re)?try (again )?(later|shortly|soon|after|in (a |an )?(\d|few|moment|minute|second))",
+)
 _REFUSAL = _any(
     r"unsupported",
     r"not (currently )?support",
@@ -129,6 +137,11 @@ def is_context_overflow(text: str) -> bool:
     return bool(_CONTEXT.search(text))
 
 
+def is_of_one_request(text: str) -> bool:
+    """Whether a refusal for length speaks of this request, and not of how much a caller may send in a minute."""
+    return bool(_TOO_LARGE.search(text)) or context_size(text) is not None or request_size(text) is not None
+
+
 def context_size(text: str) -> int | None:
     """Return the context size in tokens that the server names in a refusal."""
     found = _CONTEXT_SIZE.search(text)
@@ -174,6 +187,11 @@ def is_overloaded(text: str) -> bool:
 def is_rate_limited(text: str) -> bool:
     """Whether the caller sends too many requests."""
     return bool(_RATE.search(text))
+
+
+def is_throttled(text: str) -> bool:
+    """Whether the server asks to wait, so that the same request is answered later."""
+    return bool(_THROTTLED.search(text))
 
 
 def refuses_empty_content(text: str) -> bool:

@@ -71,6 +71,44 @@ def test_empty_account_is_not_asked_again(answer):
     assert (caught.kind, requests) == ("quota", 1)
 
 
+THROTTLED = "Too many tokens, please wait before trying again."
+TOO_LARGE = "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000."
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        error(429, THROTTLED),
+        error(429, f"litellm.RateLimitError: BedrockException - {THROTTLED}", type="throttling_error", code="429"),
+        error(429, "Please reduce the length of the messages."),
+        error(400, f"ThrottlingException: {THROTTLED}"),
+        error(500, THROTTLED),
+        error(400, "Too many tokens.", {"retry-after": "7"}),
+        stream({"error": {"message": THROTTLED}}),
+    ],
+    ids=["bedrock", "litellm", "429", "400", "500", "header", "event"],
+)
+def test_a_limit_of_tokens_per_minute_is_no_full_context(answer):
+    caught, requests = failure(answer)
+    assert (caught.kind, requests) == ("rate_limit", 1)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        error(429, TOO_LARGE, code="rate_limit_exceeded"),
+        error(413, f"{TOO_LARGE} Please reduce your message size and try again in 20s.", code="rate_limit_exceeded"),
+        error(429, "prompt is too long: 210000 tokens > 200000 maximum"),
+        error(400, "Your input exceeds the context window of this model. Please adjust your input and try again."),
+        error(400, "Too many tokens in the prompt."),
+    ],
+    ids=["openai", "groq", "sizes", "try again", "400"],
+)
+def test_a_request_that_is_too_large_alone_is_a_full_context(answer):
+    caught, requests = failure(answer)
+    assert (caught.kind, requests) == ("context", 1)
+
+
 @pytest.mark.parametrize("status", [401, 400])
 def test_wrong_key_names_the_variable_and_never_the_key(status):
     echo = error(status, f"Incorrect API key provided: {KEY}.", code="invalid_api_key")

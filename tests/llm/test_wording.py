@@ -67,6 +67,11 @@ def test_context_overflow_is_recognized(text):
     assert not wording.is_unknown_model(text)
 
 
+@pytest.mark.parametrize("text", CONTEXT.values(), ids=CONTEXT.keys())
+def test_a_full_context_is_not_taken_for_a_limit_that_passes(text):
+    assert wording.is_of_one_request(text) or not wording.is_throttled(text)
+
+
 @pytest.mark.parametrize("server", CONTEXT)
 def test_context_size_is_read_where_it_is_named(server):
     assert wording.context_size(CONTEXT[server]) == SIZES.get(server)
