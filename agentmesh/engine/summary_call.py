@@ -27,9 +27,6 @@ _UNKNOWN_ROOM = 2
 """If the window is unknown and the model refused, the room is one part in this many of what was sent."""
 _ROOMY = 4
 """If the model did not refuse, the room is this many times what was sent."""
-_NOT_ITS_FAULT = frozenset({"connection", "auth", "quota", "unknown_model", "rate_limit", "overload", "limit"})
-"""Failures that every call would meet now, and limits: no reason to lose what a summary would keep."""
-
 
 _LARGER: Final = (
     "Give the model a larger window (llama.cpp: -c, Ollama: num_ctx, vLLM: --max-model-len) or choose one that has it; "
@@ -211,7 +208,8 @@ class Compactor:
             raise Stopped(usage(cancelled.partial, "cancelled")) from None
         except CallFailed as failed:
             used = usage(failed.partial or Reply(), failed.kind)
-            if failed.kind in _NOT_ITS_FAULT:
+            # Any other failure may have passed when a person tries again: no reason to lose what a summary would keep.
+            if failed.kind != "context":
                 raise NoSummary(
                     failed.message, hint=failed.hint, kind=failed.kind, usage=used, limit=failed.limit
                 ) from failed

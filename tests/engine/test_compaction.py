@@ -190,10 +190,9 @@ def test_a_server_that_refuses_the_smaller_request_too_ends_the_turn(rig: Rig):
 
 
 FAILURES: dict[str, Reply] = {
-    "an empty answer": ScriptedReply(fault=Fault(FaultKind.EMPTY)),
+    "no words": say(""),
     "a call instead of words": do(call("list_agents")),
     "a context that is too long even for it": ScriptedReply(fault=OVERFLOW),
-    "garbage": ScriptedReply("x" * 99, fault=Fault(FaultKind.GARBAGE, after=2)),
     "more words than before": say("blah " * 20_000),
 }
 
@@ -212,20 +211,65 @@ def test_where_the_model_makes_no_summary_the_first_task_and_the_newest_rows_are
     check_history(rig.requests()[-1])
 
 
-def test_where_the_server_is_not_there_nothing_is_lost(rig: Rig):
-    summing(rig, say(LONG), ScriptedReply(fault=Fault(FaultKind.STATUS, status=401)))
+def status(number: int, message: str = "") -> ScriptedReply:
+    return ScriptedReply(fault=Fault(FaultKind.STATUS, status=number, message=message))
+
+
+def broken(kind: FaultKind) -> ScriptedReply:
+    return ScriptedReply("x" * 99, fault=Fault(kind, after=2))
+
+
+THROTTLED = "litellm.RateLimitError: BedrockException - Too many tokens, please wait before trying again."
+NO_ANSWERS: dict[str, tuple[ScriptedReply, str]] = {
+    "no key": (status(401), "auth"),
+    "no credit": (status(402), "quota"),
+    "too many tokens a minute": (status(429, THROTTLED), "rate_limit"),
+    "a refusal": (status(400), "bad_request"),
+    "a proxy without its server": (status(502), "server"),
+    "load": (status(503), "overload"),
+    "nobody there": (broken(FaultKind.DISCONNECT), "connection"),
+    "an answer that is cut": (broken(FaultKind.CUT), "cut"),
+    "garbage": (broken(FaultKind.GARBAGE), "garbage"),
+    "an error in the stream": (broken(FaultKind.ERROR_EVENT), "server"),
+    "an empty body": (broken(FaultKind.EMPTY), "empty"),
+}
+
+
+@pytest.mark.parametrize("why", NO_ANSWERS)
+def test_where_the_server_gives_no_answer_nothing_is_lost(rig: Rig, why):
+    failure, kind = NO_ANSWERS[why]
+    summing(rig, say(LONG), failure)
     worker(rig)
     for n in range(3):
         rig.run(f"question {n}")
     rig.prompt("question 3")
     rig.rest()
     assert summaries(rig) == []
-    assert rig.rows()[-1][1]["kind"] == "auth"
+    assert rig.rows()[-1][1]["kind"] == kind
     summing(rig, say("well"))
     rig.db.run(person.retry, rig.root)
     rig.rest()
     assert rig.last() == ("well", None)
     assert len(summaries(rig)) == 1
+
+
+def test_a_server_that_is_slow_to_sum_up_loses_nothing(rig: Rig):
+    summing(rig, say(LONG), broken(FaultKind.HANG_STREAM))
+    rig.worker(timeouts={"context_window": WINDOW, "idle_timeout": 0.2, "first_token_timeout": 5.0})
+    for n in range(3):
+        rig.run(f"question {n}")
+    rig.prompt("question 3")
+    rig.rest()
+    assert summaries(rig) == []
+    assert rig.rows()[-1][1]["kind"] == "timeout"
+
+
+def test_a_limit_of_tokens_per_minute_is_waited_out_and_nothing_is_summed_up(rig: Rig):
+    refusals = iter([Fault(FaultKind.STATUS, status=429, message=THROTTLED)] * 2)
+    summing(rig, lambda _view: ScriptedReply("well", fault=next(refusals, None)))
+    worker(rig, window=None, longest_pause=60.0)
+    assert rig.run("question") == "well"
+    assert rig.kinds() == ["user", "assistant"]
 
 
 def test_a_child_stays_who_it_is(rig: Rig):
