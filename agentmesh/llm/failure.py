@@ -93,9 +93,10 @@ class FailedAnswer:
 
     @property
     def _error(self) -> Any:
-        if isinstance(self.body, Mapping):
-            return self.body.get("error") or self.body
-        return self.body
+        body = self.body
+        if isinstance(body, list) and len(body) == 1:  # as Gemini sends it
+            body = body[0]
+        return (body.get("error") or body) if isinstance(body, Mapping) else body
 
     @property
     def code(self) -> int | None:
@@ -196,7 +197,7 @@ def _rate_limit(answer: FailedAnswer, where: str, said: str) -> AttemptFailed:
         hint="Wait, run fewer agents at once, or raise the limit at the provider.",
         status=answer.code,
         retry=answer.should_retry is not False,
-        after=answer.after,
+        after=wording.pause(answer.everything) if answer.after is None else answer.after,
     )
 
 

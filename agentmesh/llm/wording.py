@@ -64,11 +64,19 @@ _NO_TOOLS = _any(
 )
 _NO_CREDIT = _any(
     r"insufficient_quota",
-    r"exceeded your current quota",
     r"insufficient (credits|balance|funds)",
     r"credit balance is too low",
     r"requires more credits",
     r"billing_hard_limit|billing_not_active",
+)
+_NO_QUOTA = _any(r"exceeded your current quota")
+_PASSES = _any(r"resource_exhausted", r"retryDelay", r"\bretry in \d")
+_QUOTA_OF_A_DAY = _any(r"PerDay")
+"""Part of the names that Gemini gives its quotas."""
+_PAUSE = re.compile(
+    r"(?:retryDelay\W{1,8}|\b(?:re)?try (?:again )?(?:in|after) )"
+    r"(?P<number>\d+(?:\.\d+)?) ?(?P<unit>ms|s|sec|seconds?)\b",
+    re.IGNORECASE,
 )
 _BAD_KEY = _any(r"invalid_api_key", r"api key not valid", r"(incorrect|invalid) api key", r"no auth credentials")
 _OVERLOADED = _any(r"overloaded", r"at capacity", r"no capacity", r"temporarily unavailable", r"server busy")
@@ -170,8 +178,15 @@ def lacks_tools(text: str) -> bool:
 
 
 def is_out_of_credit(text: str) -> bool:
-    """Whether the account has no credit left, so that no retry helps."""
-    return bool(_NO_CREDIT.search(text))
+    """Whether the account has no credit left, so that no retry helps.
+
+    If OpenAI says "You exceeded your current quota", the credit is used up. Gemini also says it after too many requests
+    in a minute, and asks to wait. It may ask so even if the quota for a day is used up: then waiting does not help.
+    """
+    if _NO_CREDIT.search(text):
+        return True
+    passes = _PASSES.search(text) and not _QUOTA_OF_A_DAY.search(text)
+    return bool(_NO_QUOTA.search(text)) and not passes
 
 
 def is_bad_key(text: str) -> bool:
@@ -192,6 +207,12 @@ def is_rate_limited(text: str) -> bool:
 def is_throttled(text: str) -> bool:
     """Whether the server asks to wait, so that the same request is answered later."""
     return bool(_THROTTLED.search(text))
+
+
+def pause(text: str) -> float | None:
+    """Return the seconds that the server asks to wait in its text."""
+    found = _PAUSE.search(text)
+    return float(found["number"]) / (1000 if found["unit"].lower() == "ms" else 1) if found else None
 
 
 def refuses_empty_content(text: str) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import socket
 import threading
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from agentmesh.domain.cancel import Cancel
 from agentmesh.llm.openai_chat import OpenAIChat
 from agentmesh.llm.port import CallFailed, ChatRequest, Watch
 from agentmesh.llm.provider import Provider
+from agentmesh.llm.retry import RetryPolicy
 from tests.llm.asking import AT_ONCE, Asking, Log, ask, client, request
 from tests.llm.misbehaving import PATIENCE, Exchange, delta, error, good, misbehaving, plain, stream, text
 
@@ -107,6 +110,59 @@ def test_a_limit_of_tokens_per_minute_is_no_full_context(answer):
 def test_a_request_that_is_too_large_alone_is_a_full_context(answer):
     caught, requests = failure(answer)
     assert (caught.kind, requests) == ("context", 1)
+
+
+def gemini(*quotas: str, delay: str = "", said: str = "") -> dict[str, Any]:
+    """Return the body that Gemini sends with 429; the sentence is the same for every quota."""
+    sentence = "You exceeded your current quota, please check your plan and billing details."
+    details: list[dict[str, Any]] = [
+        {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": each} for each in quotas]},
+        *([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay}] if delay else []),
+    ]
+    body = {"code": 429, "message": sentence + said, "status": "RESOURCE_EXHAUSTED", "details": details}
+    return {"error": body}
+
+
+MINUTE = "GenerateRequestsPerMinutePerProjectPerModel-FreeTier"
+DAY = "GenerateRequestsPerDayPerProjectPerModel-FreeTier"
+LIMITED = gemini(MINUTE, delay="700s")
+
+
+@pytest.mark.parametrize(
+    ("answer", "after"),
+    [
+        (plain([LIMITED], status=429), 700),
+        (plain(gemini(said="\nPlease retry in 700.25s."), status=429), 700.25),
+        (plain(gemini(delay="700500ms"), status=429), 700.5),
+        (plain(gemini(MINUTE, delay="1s"), status=429, retry_after="900"), 900),
+        (error(429, f"litellm.RateLimitError: geminiException - {json.dumps(LIMITED)}", code="429"), 700),
+        (stream(LIMITED), 700),
+        (error(429, "Rate limit reached. Please try again in 720s."), 720),
+    ],
+    ids=["list", "words", "ms", "header", "litellm", "event", "openai"],
+)
+def test_a_quota_of_a_minute_is_a_rate_limit_with_the_pause_that_the_server_names(answer, after):
+    with misbehaving(answer) as server:
+        model = client(server, RetryPolicy(retries=2, first=0.0, longest_pause=600.0))
+        with pytest.raises(CallFailed) as caught:
+            model.complete(request(), Cancel(), Watch())
+        model.close()
+    assert (caught.value.kind, len(server.chats)) == ("rate_limit", 1)
+    assert f"asks to wait {after:.0f} s" in caught.value.hint
+
+
+def test_after_a_quota_of_a_minute_the_call_goes_on():
+    with misbehaving(plain([gemini(MINUTE, delay="0.1s")], status=429), good()) as server:
+        model = client(server, RetryPolicy(retries=2, first=0.0))
+        assert model.complete(request(), Cancel(), Watch()).text == "Hello"
+        model.close()
+
+
+@pytest.mark.parametrize("body", [gemini(DAY), gemini(MINUTE, DAY, delay="17s")], ids=["day", "both"])
+def test_a_quota_of_a_day_is_not_waited_for(body):
+    caught, requests = failure(plain([body], status=429))
+    assert (caught.kind, requests) == ("quota", 1)
+    assert caught.message.endswith("please check your plan and billing details.")
 
 
 @pytest.mark.parametrize("status", [401, 400])
