@@ -123,9 +123,10 @@ class Assembly:
             self._extend(choice["message"])
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
-            self.finish_reason = _FINISH.get(reason.lower(), one_line(reason.lower()))
-            if self.finish_reason == "error":
+            reason = _FINISH.get(reason.lower(), one_line(reason.lower()))
+            if reason == "error":
                 raise ErrorInStream("The model server broke the answer off with finish reason error.")
+            self.finish_reason = reason
 
     def _extend(self, delta: dict[str, Any]) -> None:
         content = delta.get("content")

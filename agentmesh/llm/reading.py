@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from agentmesh.llm.assemble import Assembly
+from agentmesh.llm.assemble import Assembly, ErrorInStream
 from agentmesh.llm.bounds import AnswerTooLong
 from agentmesh.llm.exchange import Exchange
 from agentmesh.llm.failure import AttemptFailed
@@ -44,6 +44,11 @@ class Reader:
             # After the last token only the usage is missing; keep the answer anyway.
             if not self._assembly.finish_reason or self._exchange.cancelled:
                 raise
+            done = True
+        except ErrorInStream:
+            if not self._assembly.finish_reason or self._assembly.wordless:
+                raise
+            self._assembly.notes.append("The server reported an error after the end of its answer, which is kept.")
             done = True
         self._judge(done=done)
 

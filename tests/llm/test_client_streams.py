@@ -154,6 +154,21 @@ def test_connection_broken_after_the_finish_reason_loses_nothing():
     assert len(server.chats) == 1
 
 
+@pytest.mark.parametrize(
+    "late", [{"error": {"message": "no usage", "code": 500}}, delta("error")], ids=["event", "finish"]
+)
+def test_an_error_after_the_finish_reason_loses_nothing(late):
+    with misbehaving(stream(*text("Hel", "lo"), late)) as server:
+        reply = ask(server)
+    assert (reply.text, reply.finish_reason, len(server.chats)) == ("Hello", "stop", 1)
+    assert "The server reported an error after the end of its answer, which is kept." in reply.notes
+
+
+def test_an_error_after_an_answer_without_a_word_is_an_error():
+    caught, requests = failure(stream(delta("stop"), {"error": {"message": "down", "code": 500}}))
+    assert (caught.kind, requests) == ("server", 3)
+
+
 def test_stream_without_finish_reason_is_noted():
     with misbehaving(stream(*text("Hello", finish=None))) as server:
         assert "no reason" in ask(server).notes[0]
