@@ -8,7 +8,7 @@ from typing import Any
 from agentmesh.domain.text import one_line, storable
 from agentmesh.llm.bounds import BLANKS, Bounds, Room
 from agentmesh.llm.port import Reply, ToolCall, Usage, Watch
-from agentmesh.llm.toolcalls import CallCollector, unique_ids
+from agentmesh.llm.toolcalls import CallCollector, unique_ids, whole_number
 from agentmesh.llm.usage import read_cost, read_usage
 
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
@@ -50,6 +50,10 @@ class Assembly:
         self._calls = CallCollector(began, self._room)
         self._legacy = CallCollector(began, self._room)
         """The call in the field of older servers; some send it besides ``tool_calls``, and it is the same call."""
+        self._has_first = False
+        """Whether a choice with number 0, or without a number, has arrived."""
+        self._others: dict[int, list[dict[str, Any]]] = {}
+        """Other choices by their number, until there is a first one."""
         self._reasoning_field = ""
         self._streamed = False
         self._refused = False
@@ -98,8 +102,11 @@ class Assembly:
             self.cost_usd = self.cost_usd if cost is None else cost
         choices = chunk.get("choices")
         for choice in choices if isinstance(choices, list) else ():
-            if isinstance(choice, dict) and not choice.get("index"):
-                self._choose(choice)
+            if isinstance(choice, dict):
+                if choice.get("index"):
+                    self._choose_numbered(choice)
+                else:
+                    self._choose(choice)
         # A total that comes with the end of an answer is no reason to stop it.
         if self._blanks >= BLANKS and not self.finish_reason:
             raise self._room.bounds.of_blanks()
@@ -112,7 +119,29 @@ class Assembly:
             self._untold.clear()
             self._watch.text(storable(said))
 
+    def settle(self) -> None:
+        """Take the answer's choice with the lowest number, if it has none with 0; the body is complete.
+
+        Raise as ``add`` does.
+        """
+        if self._has_first or not self._others:
+            return
+        try:
+            for choice in self._others[min(self._others)]:
+                self._choose(choice)
+        finally:
+            self.tell()
+
+    def _choose_numbered(self, choice: dict[str, Any]) -> None:
+        """Take a choice with a number. Some servers write 0 as a text, and some count from 1."""
+        number = whole_number(choice["index"])
+        if number == 0:
+            self._choose(choice)
+        elif number is not None and not self._has_first:
+            self._others.setdefault(number, []).append(choice)
+
     def _choose(self, choice: dict[str, Any]) -> None:
+        self._has_first = True
         if choice.get("error"):
             raise ErrorInStream(choice["error"])
         delta = choice.get("delta")

@@ -37,6 +37,7 @@ class Reader:
         """Read to the end; raise AttemptFailed, or ErrorInStream for an error that the server reports."""
         try:
             done = self._body(self._bounded(chunks))
+            self._assembly.settle()
         except AnswerTooLong as stopped:
             self._stop(stopped)
             done = True

@@ -19,6 +19,7 @@ from agentmesh.llm.bounds import MOST_CALLS, Room
 _ID_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 _ID_LENGTH = 9
 """Mistral refuses ids of any other length, and any characters other than letters and digits."""
+_DIGITS = re.compile(r"[0-9]{1,9}")
 _USUAL = re.compile(r"[\w.:-]{1,40}", re.ASCII)
 """An id that is kept. OpenAI refuses longer ones, and a conversation may move to one of its models."""
 
@@ -66,7 +67,7 @@ class CallCollector:
         function = fragment.get("function")
         if not isinstance(function, dict):
             function = fragment  # some servers put name and arguments directly into the entry
-        index = _index(fragment.get("index"))
+        index = whole_number(fragment.get("index"))
         call_id = _text(fragment.get("id"))
         name = _text(function.get("name"))
         piece = _arguments(function.get("arguments"))
@@ -111,7 +112,12 @@ class CallCollector:
             call.pieces.append(piece)
 
 
-def _index(value: Any) -> int | None:
+def whole_number(value: Any) -> int | None:
+    """Return an index as servers write it: 1, "1" or 1.0; None for anything else."""
+    if isinstance(value, str):
+        return int(value) if _DIGITS.fullmatch(value) else None
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 

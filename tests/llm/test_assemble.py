@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ def assembled(*chunks, watch: Watch | None = None) -> Reply:
     assembly = Assembly(watch or Watch())
     for chunk in chunks:
         assembly.add(chunk)
+    assembly.settle()
     return assembly.reply(assembly.usage or Usage(), assembly.cost_usd, tuple, b"seed")
 
 
@@ -57,6 +59,18 @@ STREAMED = {
         part("read", PWD_1, **I1, **B),
         part(None, LS_2, **I0),
         part(None, PWD_2, **I1),
+    ],
+    "index as text": [
+        part("bash", LS_1, index="0", **A),
+        part("read", PWD_1, index="1", **B),
+        part(None, LS_2, index="0"),
+        part(None, PWD_2, index="1"),
+    ],
+    "index with a fraction of 0": [
+        part("bash", LS_1, index=0.0, **A),
+        part("read", PWD_1, index=1.0, **B),
+        part(None, LS_2, index=0.0),
+        part(None, PWD_2, index=1.0),
     ],
     "no index, id once": [part("bash", LS_1, **A), part(None, LS_2), part("read", PWD_1, **B), part(None, PWD_2)],
     "no index, id repeated": [
@@ -224,6 +238,32 @@ def test_only_the_first_choice_counts():
         assembled({"choices": [{"index": 1, "delta": {"content": "b"}}, {"index": 0, "delta": {"content": "a"}}]}).text
         == "a"
     )
+
+
+def choice(index: Any, said: str, finish: str | None = None) -> dict[str, Any]:
+    return {"choices": [{"index": index, "delta": {"content": said}, "finish_reason": finish}]}
+
+
+@pytest.mark.parametrize("index", [0, "0", 0.0, None, "", 1, "1", 1.0, 7], ids=repr)
+def test_the_only_choice_counts_whatever_its_number(index):
+    log = Log()
+    reply = assembled(choice(index, "a"), choice(index, "b", "length"), watch=log.watch())
+    assert (reply.text, reply.finish_reason, "".join(log.text)) == ("ab", "length", "ab")
+
+
+@pytest.mark.parametrize("first", [0, "0", 0.0], ids=repr)
+def test_a_choice_that_begins_before_the_first_one_is_left_out(first):
+    assert assembled(choice(1, "b", "stop"), choice(first, "a"), choice(1, "b"), choice(first, "a")).text == "aa"
+
+
+def test_without_a_first_choice_the_lowest_number_counts():
+    chunks = [choice(2, "c"), choice("1", "b"), choice(True, "d"), choice("x", "d"), choice(1.5, "d"), choice(1, "b")]
+    assert assembled(*chunks).text == "bb"
+
+
+def test_an_error_in_the_only_choice_is_one_whatever_its_number():
+    with pytest.raises(ErrorInStream):
+        assembled({"choices": [{"index": 1, "error": "down"}]})
 
 
 def test_whole_message_after_its_deltas_is_not_doubled():

@@ -169,6 +169,18 @@ def test_an_error_after_an_answer_without_a_word_is_an_error():
     assert (caught.kind, requests) == ("server", 3)
 
 
+@pytest.mark.parametrize("index", ["0", 1])
+@pytest.mark.parametrize("is_stream", [True, False])
+def test_an_answer_whose_only_choice_has_another_number_is_one(index, is_stream):
+    chunks = [
+        {"choices": [{**each["choices"][0], "index": index}]} for each in [delta(role="assistant"), *text("Hel", "lo")]
+    ]
+    whole = {"choices": [{"index": index, "message": {"content": "Hello"}, "finish_reason": "stop"}]}
+    with misbehaving(stream(*chunks) if is_stream else plain(whole)) as server:
+        reply = ask(server)
+    assert (reply.text, reply.finish_reason, len(server.chats)) == ("Hello", "stop", 1)
+
+
 def test_stream_without_finish_reason_is_noted():
     with misbehaving(stream(*text("Hello", finish=None))) as server:
         assert "no reason" in ask(server).notes[0]
