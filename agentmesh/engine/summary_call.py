@@ -78,8 +78,14 @@ class Compactor:
         self._share = engine.compact_at
         self._observer = engine.observer
 
-    def is_due(self, agent: Agent, conversation: Conversation) -> bool:
-        """Whether the next request would take more than its share of the model's window."""
+    def is_due(self, agent: Agent, conversation: Conversation, cancel: Cancel) -> bool:
+        """Whether the next request would take more than its share of the model's window; may ask the model's server."""
+        if not self._is_over(agent, conversation):
+            return False
+        self._model.renew_window(agent.model, cancel)
+        return self._is_over(agent, conversation)
+
+    def _is_over(self, agent: Agent, conversation: Conversation) -> bool:
         tokens = conversation.tokens
         if tokens < _FEW:
             return False

@@ -248,7 +248,7 @@ class Runner:
         """Call the model and store its answer."""
         conversation, agent = self._conversation, self._agent
         assert conversation is not None  # noqa: S101  _begin has made it
-        if not self._is_compacted and self._compactor.is_due(agent, conversation):
+        if not self._is_compacted and self._compactor.is_due(agent, conversation, self._cancel):
             return self._compact(conversation)
         most = budgeting.shortened(self._granted, budgeting.wanted(self._engine.model, agent.model))
         asked, must = corrections.asked(conversation.rows), corrections.must_call(conversation.rows)

@@ -49,6 +49,11 @@ class Models:
         """Return the model's context size in tokens, or None if unknown."""
         return None if model.startswith(f"{DEMO}/") else self._router.context_window(model)
 
+    def renew_window(self, model: str, cancel: Cancel) -> None:
+        """Ask the model's server again for a context size that it was seen to have."""
+        if not model.startswith(f"{DEMO}/"):
+            self._router.renew_window(model, cancel)
+
     def slots(self, model: str) -> int | None:
         """Return how many conversations the model's server keeps and answers at once; None if it does not say."""
         return None if model.startswith(f"{DEMO}/") else self._router.slots(model)

@@ -90,6 +90,8 @@ class OpenAIChat:
         self._capabilities = capabilities or Capabilities()
         self._asked: set[str] = set()
         """Models about which the server was asked."""
+        self._renewed: set[str] = set()
+        """Models about which the server was asked once more."""
         self._slots = Slots(provider.name, provider.concurrency)
         self._streams: dict[str, int] = {}
         """How often in a row a model's stream was empty although the same answer without streaming was not."""
@@ -101,7 +103,7 @@ class OpenAIChat:
             if not has_slot:
                 raise CallCancelled(Reply(finish_reason="cut"))
             reply = self._complete(request, visit)
-            self._find_out(request.model, cancel)
+            self._find_out(request.model, cancel, 0 if reply.usage.estimated else reply.usage.input_tokens)
             return reply
 
     def _complete(self, request: ChatRequest, visit: Visit) -> Reply:
@@ -150,6 +152,16 @@ class OpenAIChat:
         """Return the model's context size in tokens, or None if unknown."""
         known = self.provider.context_window or self._capabilities.of(self.provider, model).context_window
         return known or prices.context_window(self.provider, model)
+
+    def renew_window(self, model: str, cancel: Cancel) -> None:
+        """Ask the server again, once, for a context size that it was seen to have; take two seconds at most.
+
+        It may have been started with a larger one since: then there is nothing to sum up yet.
+        """
+        is_learned = self._capabilities.of(self.provider, model).context_window is not None
+        if self.provider.context_window is None and is_learned and model not in self._renewed:
+            self._renewed.add(model)
+            self._ask_for_window(model, cancel)
 
     def slots(self, model: str) -> int | None:
         """Return how many conversations the server keeps and answers at once: as configured, or as it says."""
@@ -354,11 +366,21 @@ class OpenAIChat:
         if constraint.FORCED in prepared.sent and not reply.tool_calls and reply.finish_reason == "stop":
             self._capabilities.learn(self.provider, request.model, forced_calls=constraint.after(request.settings))
 
-    def _find_out(self, model: str, cancel: Cancel) -> None:
-        """Ask the server once about a model whose context size nobody knows; leave errors to later calls."""
-        if self.context_window(model) is not None or model in self._asked:
-            return
-        self._asked.add(model)
+    def _find_out(self, model: str, cancel: Cancel, read: int) -> None:
+        """Ask the server once about a model whose context size nobody knows; leave errors to later calls.
+
+        ``read``: how many tokens the server counted in the request; 0 if it did not.
+        """
+        learned = self._capabilities.of(self.provider, model).context_window
+        if learned is not None and read > learned and listed.is_possible(read):
+            # The server was started with another window since; it has at least this one.
+            self._capabilities.learn(self.provider, model, context_window=read)
+            self.renew_window(model, cancel)
+        elif self.context_window(model) is None and model not in self._asked:
+            self._asked.add(model)
+            self._ask_for_window(model, cancel)
+
+    def _ask_for_window(self, model: str, cancel: Cancel) -> None:
         with contextlib.suppress(CallFailed):
             found = self.listing(cancel, _WINDOW_TIMEOUT)
             window = listed.window_of(listed.windows(found), model)

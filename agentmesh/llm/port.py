@@ -222,6 +222,9 @@ class ChatModel(Protocol):
     def context_window(self, model: str) -> int | None:
         """Return the model's context size in tokens, or None if unknown."""
 
+    def renew_window(self, model: str, cancel: Cancel) -> None:
+        """Ask the server again, once, for a context size that it was seen to have; raise CallFailed as below."""
+
     def slots(self, model: str) -> int | None:
         """Return how many conversations the model's server keeps and answers at once; None if it does not say."""
 

@@ -59,6 +59,11 @@ class Router:
         client, name = self.resolve(model)
         return client.context_window(name)
 
+    def renew_window(self, model: str, cancel: Cancel) -> None:
+        """Ask the model's server again for a context size that it was seen to have."""
+        client, name = self.resolve(model)
+        client.renew_window(name, cancel)
+
     def slots(self, model: str) -> int | None:
         """Return how many conversations the model's server keeps and answers at once; None if it does not say."""
         client, name = self.resolve(model)

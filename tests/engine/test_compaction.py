@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agentmesh.llm.openai_chat import OpenAIChat
 from agentmesh.llm.simulator.demo_phrases import SUMMARY_REQUEST
 from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedReply
 from agentmesh.llm.simulator.request import ChatRequestView
@@ -187,6 +188,17 @@ def test_a_server_that_refuses_the_smaller_request_too_ends_the_turn(rig: Rig):
     rig.db.run(person.retry, rig.root)
     rig.rest()
     assert rig.last() == (LONG, None)
+
+
+def test_a_server_that_now_has_a_larger_window_is_asked_before_a_summary(rig: Rig, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(OpenAIChat, "listing", lambda *_: [{"id": "m", "max_model_len": 131_072}])
+    summing(rig, say(LONG))
+    parts = rig.worker()
+    parts.capabilities.learn(parts.provider, "m", context_window=WINDOW)
+    for n in range(5):
+        rig.run(f"question {n}")
+    assert summaries(rig) == []
+    assert parts.models.context_window("sim/m") == 131_072
 
 
 FAILURES: dict[str, Reply] = {

@@ -18,7 +18,7 @@ from agentmesh.llm.port import CallCancelled, CallFailed, ChatRequest, Reply, Wa
 from agentmesh.llm.provider import Provider
 from agentmesh.llm.slots import Slots
 from tests.llm.asking import AT_ONCE, client, request
-from tests.llm.misbehaving import PATIENCE, Server, cut, delta, good, hanging, misbehaving, plain, stream
+from tests.llm.misbehaving import PATIENCE, Server, cut, delta, good, hanging, misbehaving, plain, stream, text
 
 WORDLESS = stream(delta(role="assistant"), delta("tool_calls"))
 WHOLE = plain(
@@ -202,6 +202,80 @@ def test_a_window_that_is_known_is_not_asked_for():
         server.models.append({"id": "m-1", "meta": {"n_ctx": 8192}})
         complete(server, context_window=4096)
     assert len(server.seen) == 1
+
+
+def learned(server: Server, window: int, **fields: Any) -> OpenAIChat:
+    """Return a client that another process has told of the window."""
+    model = client(server, **fields)
+    model._capabilities.heed(Capability("acme", Provider("acme", server.url).address, "m-1", context_window=window))
+    return model
+
+
+def list_window(server: Server, window: int) -> None:
+    server.models[:] = [{"id": "m-1", "max_model_len": window}]
+
+
+def test_a_window_that_was_learned_is_asked_for_once_more():
+    with misbehaving(good()) as server:
+        model = learned(server, 4096)
+        for window in (131_072, 8192):
+            list_window(server, window)
+            model.renew_window("m-1", Cancel())
+            assert model.context_window("m-1") == 131_072
+        model.close()
+    assert [seen.path for seen in server.seen] == ["/v1/models"]
+
+
+@pytest.mark.parametrize("fields", [{"context_window": 2048}, {}], ids=["configured", "unknown"])
+def test_a_window_that_was_not_learned_is_not_asked_for_again(fields):
+    with misbehaving(good()) as server:
+        list_window(server, 8192)
+        model = client(server, **fields)
+        model.renew_window("m-1", Cancel())
+        model.close()
+    assert server.seen == []
+
+
+@pytest.mark.parametrize(
+    "answer", [plain("no", status=500), plain({"data": [{"id": "m-1"}]}), cut("half")], ids=["error", "silent", "cut"]
+)
+def test_a_list_without_a_window_leaves_the_one_that_was_learned(answer):
+    with misbehaving(good()) as server:
+        server.list_answer = answer
+        model = learned(server, 4096)
+        model.renew_window("m-1", Cancel())
+        assert model.context_window("m-1") == 4096
+        model.close()
+
+
+def reading(tokens: int):
+    return stream(*text("Hello"), {"choices": [], "usage": {"prompt_tokens": tokens, "completion_tokens": 3}})
+
+
+@pytest.mark.parametrize(
+    ("tokens", "in_list", "window"),
+    [(5000, None, 5000), (5000, 131_072, 131_072), (4000, 131_072, 4096), (10**12, None, 4096)],
+    ids=["larger", "listed", "smaller", "impossible"],
+)
+def test_a_request_that_is_larger_than_the_window_disproves_it(tokens, in_list, window):
+    with misbehaving(reading(tokens)) as server:
+        if in_list:
+            list_window(server, in_list)
+        model = learned(server, 4096)
+        for _ in range(3):
+            model.complete(request(), Cancel(), Watch())
+        assert model.context_window("m-1") == window
+        model.close()
+    assert len(server.seen) - len(server.chats) == (tokens == 5000)
+
+
+def test_a_request_whose_size_is_only_estimated_disproves_nothing():
+    with misbehaving(stream(*text("Hello"))) as server:
+        list_window(server, 131_072)
+        model = learned(server, 256)
+        model.complete(request(words="word " * 1000), Cancel(), Watch())
+        assert model.context_window("m-1") == 256
+        model.close()
 
 
 LLAMA = [{"id": "m-1", "owned_by": "llamacpp", "meta": {"n_ctx": 8192}}]
