@@ -15,7 +15,8 @@ from agentmesh.llm.bounds import Bounds
 from agentmesh.llm.port import ChatRequest
 
 _HEADER_TEXT = re.compile(r"[\x20-\x7e]*")
-_USERINFO = re.compile(r"(?<=://)[^\s/@]+@")
+_USERINFO = re.compile(r"(?<=://)[^\s/?#]+@")
+"""User and password of a URL: up to the last ``@`` before the path, as the password may have one."""
 _KEY_SHAPED = re.compile(r"\b(?:sk|gsk|xai|nvapi|hf)[-_][\w-]{12,}")
 _SHORTEST_SECRET = 6
 BOUND_NAMES = ("max_tokens", "max_completion_tokens")

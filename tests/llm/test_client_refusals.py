@@ -324,7 +324,12 @@ def test_error_with_status_200_and_no_stream():
 
 
 @pytest.mark.parametrize(
-    "url", ["http://127.0.0.1:{port}/v1?token=hunter2-hunter2", "https://user:hunter2@127.0.0.1:{port}"]
+    "url",
+    [
+        "http://127.0.0.1:{port}/v1?token=hunter2-hunter2",
+        "https://user:hunter2@127.0.0.1:{port}",
+        "http://user:p@hunter2@127.0.0.1:{port}/v1",
+    ],
 )
 def test_nobody_there_names_the_address_without_its_secrets(url):
     with socket.create_server(("127.0.0.1", 0)) as listener:

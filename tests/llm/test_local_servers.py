@@ -380,6 +380,23 @@ def test_what_is_news_is_told_once():
     assert shared.of(provider, "m") == Capability(*key, streams=False, slots=4, context_window=4096)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://u:p@ssw0rd@host/v1",
+        "http://u:p@ssw0rd@host/v1?a=b@c",
+        "http://ssw0rd@host/v1",
+        "http://host/v1?k=ssw0rd@x",
+    ],
+)
+def test_an_address_is_without_user_and_password(url):
+    provider = Provider("acme", url)
+    assert provider.address == "http://host/v1"
+    said = f"cannot connect to {url}, ask admin@host"
+    assert "ssw0rd@host" not in provider.redact(said)
+    assert provider.redact(said).endswith("ask admin@host")
+
+
 def test_no_more_calls_at_once_than_are_configured():
     with misbehaving(hanging(delta(content="a")), good()) as server:
         model = client(server, concurrency=1)
