@@ -35,6 +35,8 @@ PRIVATE = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nAAAA\n-----END RSA PRIVATE K
         (f"before\n{PRIVATE}\nafter", "before\n***\nafter"),
         ("-----BEGIN PRIVATE KEY-----\ncut he", "***"),
         ("postgresql://me:hunter22@db:5432/x", "postgresql://***@db:5432/x"),
+        ("http://me:p@ssw0rd@host/v1?a=b@c", "http://***@host/v1?a=b@c"),
+        ("http://me:pass@host, mail a@b", "http://***@host, mail a@b"),
         ("Authorization: Bearer abcdefghijklmn", "Authorization: Bearer ***"),
         ("OPENAI_API_KEY=abcdefgh12345", "OPENAI_API_KEY=***"),
         ('{"password": "correct horse battery"}', '{"password": "correct horse battery"}'),
