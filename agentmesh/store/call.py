@@ -51,10 +51,11 @@ def caller(lease: Lease | None) -> dict[str, int | str | None]:
 def bigint(number: int, what: str) -> int:
     """Return a whole number that a bigint holds; raise BadArgument, naming ``what``, for any other.
 
-    PostgreSQL would say that it has no such function: psycopg sends a larger number as a numeric.
+    PostgreSQL would say that it has no such function: psycopg sends a larger number as a numeric. A null is left to the
+    verbs, which have words for it.
     """
     given: Any = number  # a program need not have been checked for types
-    if isinstance(given, int) and not isinstance(given, bool) and -(2**63) <= given < 2**63:
+    if given is None or (isinstance(given, int) and not isinstance(given, bool) and -(2**63) <= given < 2**63):
         return number
     raise BadArgument(f"{what} is no whole number below 2**63", hint="Take one that agentmesh has shown.")
 
