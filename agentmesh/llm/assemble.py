@@ -14,6 +14,8 @@ from agentmesh.llm.usage import read_cost, read_usage
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 _ENDS = "}]>`"
 """Characters with which a call in a text may end."""
+_PATIENCE = 8
+"""So many pieces of other choices are kept until the first one begins; a server that sends more has no choice 0."""
 _BESIDES_CONTENT = frozenset({*_REASONING_FIELDS, "refusal", "tool_calls", "function_call"})
 _FINISH = {
     "function_call": "tool_calls",
@@ -50,10 +52,12 @@ class Assembly:
         self._calls = CallCollector(began, self._room)
         self._legacy = CallCollector(began, self._room)
         """The call in the field of older servers; some send it besides ``tool_calls``, and it is the same call."""
-        self._has_first = False
-        """Whether a choice with number 0, or without a number, has arrived."""
-        self._others: dict[int, list[dict[str, Any]]] = {}
-        """Other choices by their number, until there is a first one."""
+        self._has_begun = False
+        """Whether a piece of the choice that is taken has arrived."""
+        self._number = 0
+        """The number of that choice; 0 also stands for none."""
+        self._others: list[tuple[int, dict[str, Any]]] = []
+        """Pieces of other choices, each with its number, until that choice has begun."""
         self._reasoning_field = ""
         self._streamed = False
         self._refused = False
@@ -105,11 +109,11 @@ class Assembly:
             if isinstance(choice, dict):
                 if choice.get("index"):
                     self._choose_numbered(choice)
-                else:
+                elif not self._number:
                     self._choose(choice)
-        # A total that comes with the end of an answer is no reason to stop it.
         if self._blanks >= BLANKS and not self.finish_reason:
             raise self._room.bounds.of_blanks()
+        # A total that comes with the end of an answer is no reason to stop it.
         self._room.check(self.usage.output_tokens if self.usage and not self.finish_reason else 0)
 
     def tell(self) -> None:
@@ -120,28 +124,30 @@ class Assembly:
             self._watch.text(storable(said))
 
     def settle(self) -> None:
-        """Take the answer's choice with the lowest number, if it has none with 0; the body is complete.
-
-        Raise as ``add`` does.
-        """
-        if self._has_first or not self._others:
+        """Take the choice with the lowest number, because none with 0 is to come. Raise as ``add`` does."""
+        if self._has_begun or not self._others:
             return
+        self._number = min(number for number, _ in self._others)
         try:
-            for choice in self._others[min(self._others)]:
-                self._choose(choice)
+            for number, choice in self._others:
+                if number == self._number:
+                    self._choose(choice)
         finally:
+            self._others.clear()
             self.tell()
 
     def _choose_numbered(self, choice: dict[str, Any]) -> None:
         """Take a choice with a number. Some servers write 0 as a text, and some count from 1."""
         number = whole_number(choice["index"])
-        if number == 0:
+        if number == self._number:
             self._choose(choice)
-        elif number is not None and not self._has_first:
-            self._others.setdefault(number, []).append(choice)
+        elif number is not None and not self._has_begun:
+            self._others.append((number, choice))
+            if len(self._others) > _PATIENCE:
+                self.settle()
 
     def _choose(self, choice: dict[str, Any]) -> None:
-        self._has_first = True
+        self._has_begun = True
         if choice.get("error"):
             raise ErrorInStream(choice["error"])
         delta = choice.get("delta")

@@ -8,9 +8,8 @@ from typing import NamedTuple
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from agentmesh.domain.errors import BadArgument
 from agentmesh.domain.ids import SessionId
-from agentmesh.domain.limits import MOST_SECONDS, Limit
+from agentmesh.domain.limits import Limit
 from agentmesh.sql import statement
 from agentmesh.store.call import Lease, caller, scalar
 from agentmesh.store.jsonb import jsonb
@@ -36,9 +35,6 @@ def set_limits(conn: Connection, session: SessionId, changes: Mapping[str, int |
 
     ``max_seconds`` counts from now on.
     """
-    seconds = changes.get("max_seconds")
-    if isinstance(seconds, int | float) and seconds > MOST_SECONDS:
-        raise BadArgument(f"max_seconds cannot be {seconds}", hint=f"Give at most {MOST_SECONDS}, ten years.")
     conn.execute(statement("limits.set"), {"session": session, "changes": jsonb(dict(changes))})
 
 

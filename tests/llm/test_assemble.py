@@ -261,6 +261,13 @@ def test_without_a_first_choice_the_lowest_number_counts():
     assert assembled(*chunks).text == "bb"
 
 
+def test_a_choice_that_was_taken_because_no_first_one_came_is_not_mixed_with_it():
+    told = Log()
+    pieces = [choice(n, "abc"[n]) for n in (2, 1, 2, 1, 2, 1, 2, 1, 2)]
+    reply = assembled(*pieces, choice(1, "b"), choice(0, "a"), delta(content="d"), choice(1, "b"), watch=told.watch())
+    assert reply.text == "bbbbbb"
+
+
 def test_an_error_in_the_only_choice_is_one_whatever_its_number():
     with pytest.raises(ErrorInStream):
         assembled({"choices": [{"index": 1, "error": "down"}]})

@@ -68,6 +68,7 @@ ENDLESS = {
     "text": endless(piece=data(delta(content=WORD))),
     "text in another script": endless(piece=data(delta(content="漢字かな交じり文😀"))),
     "reasoning": endless(piece=data(delta(reasoning_content=WORD))),
+    "another choice": endless(piece=data({"choices": [{"index": 1, "delta": {"content": WORD}}]})),
     "refusal": endless(piece=data(delta(refusal=WORD))),
     "parts": endless(piece=data(delta(content=[{"type": "text", "text": WORD}]))),
     "arguments": endless(
@@ -259,7 +260,7 @@ def grown(url: str) -> int:
     return int(done.stdout)
 
 
-@pytest.mark.parametrize("kind", ["text", "arguments", "one line", "one event"])
+@pytest.mark.parametrize("kind", ["text", "another choice", "arguments", "one line", "one event"])
 def test_memory_stays_small_while_two_hundred_megabytes_come(kind):
     with misbehaving(ENDLESS[kind]) as server:
         assert grown(server.url) < 40

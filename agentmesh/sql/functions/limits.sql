@@ -66,18 +66,20 @@ declare
   name text;
   value jsonb;
   least integer;
+  most integer;
 begin
   perform agentmesh.require_read_committed();
   for name, value in select * from jsonb_each(set_limits.changes) loop
     least := case when name in ('max_agents', 'max_living', 'max_unread', 'max_turns', 'max_turn_seconds', 'max_seconds') then 1
                   when name in ('max_depth', 'max_children', 'max_spawns', 'ask_agents') then 0 end;
+    most := case name when 'max_seconds' then 315360000 else 2147483647 end;  -- ten years: a session forked from it gets them as an integer too
     if least is null then
       perform agentmesh.refuse('AM004', format('there is no limit %s', quote_literal(left(name, 40))),
         'Limits are max_depth, max_children, max_agents, max_living, max_unread, max_spawns, max_turns, max_turn_seconds, max_seconds, ask_agents.');
     elsif value = 'null' and name in ('max_depth', 'max_children', 'max_agents', 'max_unread') then
       perform agentmesh.refuse('AM004', format('%s must have a value', name), 'Give a number.');
-    elsif value <> 'null' and not (jsonb_typeof(value) = 'number' and value::numeric between least and 2147483647 and value::numeric % 1 = 0) then
-      perform agentmesh.refuse('AM004', format('%s cannot be %s', name, left(value::text, 40)), format('Give a whole number from %s to 2147483647.', least));
+    elsif value <> 'null' and not (jsonb_typeof(value) = 'number' and value::numeric between least and most and value::numeric % 1 = 0) then
+      perform agentmesh.refuse('AM004', format('%s cannot be %s', name, left(value::text, 40)), format('Give a whole number from %s to %s.', least, most));
     end if;
   end loop;
   if changes ? 'ask_agents' then
