@@ -53,6 +53,9 @@ class Puppet:
         """Return None: it has no slots."""
         return None
 
+    def renew_window(self, model: str, cancel: Cancel) -> None:
+        """Do nothing: it has no window."""
+
     def sees(self, model: str) -> bool:  # noqa: ARG002  the protocol's
         """Return False: it reads no images."""
         return False
@@ -95,6 +98,10 @@ class PuppetOr:
     def slots(self, model: str) -> int | None:
         """Return what the server's client knows."""
         return self._server.slots(model)
+
+    def renew_window(self, model: str, cancel: Cancel) -> None:
+        """Let the server's client ask again."""
+        self._server.renew_window(model, cancel)
 
     def sees(self, model: str) -> bool:
         """Return what the server's client knows."""

@@ -55,7 +55,7 @@ class Assembly:
         self._has_begun = False
         """Whether a piece of the choice that is taken has arrived."""
         self._number = 0
-        """The number of that choice; 0 also stands for none."""
+        """The number of that choice: 0 unless another one had to be taken."""
         self._others: list[tuple[int, dict[str, Any]]] = []
         """Pieces of other choices, each with its number, until that choice has begun."""
         self._reasoning_field = ""
