@@ -20,6 +20,7 @@ from typing import Any, Final, Self
 _DIGITS: Final = 6
 """Of the milliseconds that a token is, before a blank."""
 _HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+_NOTHING: Final = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 
 
 def told(tokens: int, rate: float) -> str:
@@ -76,8 +77,13 @@ class _Server:
         """Answer the requests of a connection."""
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
-                length = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line[:15] == b"content-length:")
-                body = json.loads(await reader.readexactly(length))
+                lengths = [int(line[15:]) for line in head.lower().split(b"\r\n") if line[:15] == b"content-length:"]
+                if (
+                    not lengths
+                ):  # what the engine asks of a server before its first call, as /props: this one has nothing to say
+                    writer.write(_NOTHING)
+                    continue
+                body = json.loads(await reader.readexactly(lengths[0]))
                 await self._answer(writer, body["messages"])
         except (asyncio.IncompleteReadError, ConnectionError):  # the client has left
             writer.close()

@@ -58,6 +58,15 @@ def test_the_metronomes_tokens_say_when_they_left() -> None:
         left = [at for token in tokens if (at := models.left(token))]
         assert len(left) == len(tokens) == len(models.late()) == 20
         assert left == sorted(left)
+
+
+def test_the_metronome_has_nothing_to_say_of_itself() -> None:
+    with Metronome() as models:
+        connection = HTTPConnection(urlsplit(models.base_url).netloc, timeout=60)
+        for _ in range(2):  # on one connection, as a client asks
+            connection.request("GET", "/props")
+            assert connection.getresponse().read() == b""
+        connection.close()
         assert models.late() == []
 
 
