@@ -11,19 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
 
-from agentmesh.config import agent_types, paths, type_files
+from agentmesh.config import agent_types, type_files
 from agentmesh.config.agent_types import AgentType
 from agentmesh.config.documents import Problem
+from agentmesh.config.folders import Folder, Stamp, entries, folders, stamps
 from agentmesh.config.schema import TypeSettings
-from agentmesh.config.type_files import INHERIT, Folder
-
-_MAX_FILES: Final = 200
-"""Files that are read from one folder."""
-
-_Seen = tuple[tuple[str, int, int], ...]
-"""The state of the files: name, time of change, size."""
+from agentmesh.config.type_files import INHERIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +28,6 @@ class Loaded:
     problems: tuple[Problem, ...]
 
 
-def folders(environ: Mapping[str, str], workdir: Path) -> list[Folder]:
-    """Return the folders that may define types, in order of precedence, the user's first."""
-    found = [Folder(paths.user_config(environ).parent / "agents")]
-    if home := environ.get("HOME"):
-        found.append(Folder(Path(home) / ".claude" / "agents", claude=True))
-    return [
-        *found,
-        Folder(workdir / ".agentmesh" / "agents", project=workdir),
-        Folder(workdir / ".claude" / "agents", claude=True, project=workdir),
-    ]
-
-
 def load(
     places: Sequence[Folder], aliases: Mapping[str, str], settings: Mapping[str, TypeSettings] = MappingProxyType({})
 ) -> Loaded:
@@ -53,16 +35,8 @@ def load(
     types = {kind.name: kind for kind in agent_types.built_in()}
     from_project: set[str] = set()
     problems: list[Problem] = []
-    been: set[Path] = set()
     for folder in places:
-        # If the home directory is the working directory, the user's folders are also the project's.
-        real = folder.path.resolve()
-        if real in been:
-            continue
-        been.add(real)
-        files, found = _listed(folder)
-        problems += found
-        for file in files:
+        for file in _files(folder, problems):
             kind, found = type_files.read(file, folder, aliases)
             problems += found
             if kind is None:
@@ -94,12 +68,12 @@ class Catalog:
         self._aliases = aliases
         self._settings = settings
         self._lock = threading.Lock()
-        self._known: dict[Path, tuple[_Seen, Mapping[str, TypeSettings], Loaded]] = {}
+        self._known: dict[Path, tuple[tuple[Stamp, ...], Mapping[str, TypeSettings], Loaded]] = {}
 
     def of(self, workdir: Path) -> Loaded:
         """Return the types for a working directory."""
-        places = folders(self._environ, workdir)
-        seen = _seen(places)
+        places = folders(self._environ, workdir, "agents")
+        seen = stamps(file for folder in places for file in _files(folder, []))
         with self._lock:
             known = self._known.get(workdir)
         settings = self._settings(workdir)
@@ -111,16 +85,8 @@ class Catalog:
         return loaded
 
 
-def _listed(folder: Folder) -> tuple[list[Path], list[Problem]]:
-    try:
-        files = sorted(file for file in folder.path.iterdir() if file.suffix == ".md" and not file.name.startswith("."))
-    except (FileNotFoundError, NotADirectoryError):
-        return [], []
-    except OSError as error:
-        return [], [Problem(str(folder.path), f"cannot be read: {error.strerror}", broken=not folder.claude)]
-    if len(files) <= _MAX_FILES:
-        return files, []
-    return files[:_MAX_FILES], [Problem(str(folder.path), f"only the first {_MAX_FILES} files are read")]
+def _files(folder: Folder, problems: list[Problem]) -> list[Path]:
+    return entries(folder, problems, ending=".md", broken=not folder.claude)
 
 
 def _taken(kind: AgentType, other: AgentType, *, is_projects: bool, folder: Folder) -> Problem:
@@ -140,15 +106,3 @@ def _set(kind: AgentType, said: TypeSettings, aliases: Mapping[str, str]) -> Age
         return replace(kind, hidden=hidden, effort=effort)
     model = aliases.get(said.model, said.model)
     return replace(kind, hidden=hidden, effort=effort, model=None if model == INHERIT else model)
-
-
-def _seen(places: Sequence[Folder]) -> _Seen:
-    seen = []
-    for folder in places:
-        for file in _listed(folder)[0]:
-            try:
-                found = file.stat()
-                seen.append((str(file), found.st_mtime_ns, found.st_size))
-            except OSError:
-                seen.append((str(file), 0, -1))
-    return tuple(seen)

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from agentmesh.config import documents, front_matter, skills, templates
 from agentmesh.config.documents import Problem
-from agentmesh.config.folders import Folder, entries, folders
+from agentmesh.config.folders import Folder, entries, folders, stamps
 from agentmesh.config.skills import Skill
 from agentmesh.domain.text import one_line, printable
 
@@ -111,7 +111,8 @@ class CustomCommands:
 
     def load(self) -> Loaded:
         """Return the commands, and the problems in their files (``skills.load`` reports those of skills)."""
-        seen = tuple(_seen(self._environ, self._workdir))
+        commands = [file for _, file, _ in _files(self._environ, self._workdir, [])]
+        seen = stamps([*commands, *skills.files(self._environ, self._workdir)])
         with self._lock:
             if self._known is None or self._known[0] != seen:
                 self._known = seen, _load(self._environ, self._workdir)
@@ -162,7 +163,7 @@ def _files(
             if entry.suffix == ".md":
                 yield entry.stem.lower(), entry, folder
             elif entry.is_dir():
-                below = entries(Folder(entry, folder.project), problems)
+                below = entries(replace(folder, path=entry), problems)
                 yield from (
                     (f"{entry.name}:{file.stem}".lower(), file, folder) for file in below if file.suffix == ".md"
                 )
@@ -231,16 +232,3 @@ def _matter(text: str) -> front_matter.FrontMatter:
     if text.partition("\n")[0].strip() == "---":
         return front_matter.parse(text, _KEYS)
     return front_matter.FrontMatter({}, {}, text.strip())
-
-
-def _seen(environ: Mapping[str, str], workdir: Path | None) -> Iterator[tuple[str, int, int]]:
-    """Yield what shows whether a file has changed: name, time, size."""
-    ignored: list[Problem] = []
-    files = [file for _, file, _ in _files(environ, workdir, ignored)]
-    files += skills.files(environ, workdir)
-    for file in files:
-        try:
-            found = file.stat()
-            yield str(file), found.st_mtime_ns, found.st_size
-        except OSError:
-            yield str(file), 0, -1

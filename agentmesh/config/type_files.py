@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from agentmesh.config import documents, front_matter, rules
 from agentmesh.config.agent_types import AgentType
 from agentmesh.config.documents import Problem
+from agentmesh.config.folders import Folder
 from agentmesh.config.forms import Refused, integer, matching
 from agentmesh.config.front_matter import FrontMatter, Value
 from agentmesh.config.mcp import PREFIX
@@ -67,22 +67,6 @@ _CLAUDE_TOOLS: Final = {
     "WebFetch": "web_fetch",
     "Write": "write",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """A folder that may hold files that define types."""
-
-    path: Path
-    claude: bool = False
-    """The files are Claude Code's."""
-    project: Path | None = None
-    """The project that has the folder; None for the user's own."""
-
-    @property
-    def trusted(self) -> bool:
-        """Whether a type may grant withheld tools; files written for another program cannot mean that."""
-        return self.project is None and not self.claude
 
 
 class _Drawback(Exception):
@@ -144,7 +128,7 @@ class _Reading:
             workspace=self._workspace(),
             guide=self._guide(),
             source=str(self._file),
-            trusted=self._folder.trusted,
+            trusted=self._folder.project is None and not self._folder.claude,
             hidden=self._is("hidden"),
             halt=self._is("halt"),
             silent=self._is("silent"),

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agentmesh.config.catalog import Catalog, folders, load
+from agentmesh.config.catalog import Catalog, load
+from agentmesh.config.folders import folders
 from agentmesh.config.remarks import remarks, summary
 from agentmesh.config.rules import SourcedRule
 from agentmesh.config.schema import TypeSettings
@@ -35,7 +36,7 @@ class Place:
         return path
 
     def load(self, **settings: TypeSettings):
-        return load(folders(self.environ, self.workdir), {"small": "local/small"}, settings)
+        return load(folders(self.environ, self.workdir, "agents"), {"small": "local/small"}, settings)
 
 
 @pytest.fixture

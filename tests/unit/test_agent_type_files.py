@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agentmesh.config.type_files import MAX_BYTES, Folder, read
+from agentmesh.config.folders import Folder
+from agentmesh.config.type_files import MAX_BYTES, read
 from agentmesh.domain.permissions import Decision, Rule
 
 
