@@ -14,13 +14,13 @@ from agentmesh.app.models import ConfiguredModels
 from agentmesh.app.place import HostAndUser
 from agentmesh.app.projects import Projects
 from agentmesh.app.serving import Service, Serving
-from agentmesh.config.mcp import PREFIX
 from agentmesh.config.settings import Settings
 from agentmesh.domain.errors import UnknownSession, UsageError
 from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import storable
+from agentmesh.domain.tool_names import MCP_PREFIX
 from agentmesh.store import sessions
 from agentmesh.store.sizes import POOL_SIZE
 from agentmesh.store.tx import Database
@@ -353,7 +353,7 @@ class Mesh:
     def tool_names(self, workdir: Path | None = None) -> list[str]:
         """Return the names of the tools that agents may have; for an MCP server a pattern, since it is not asked."""
         servers = self.mcp_servers(workdir).servers if workdir else ()
-        return [*self.tools(), *(f"{PREFIX}{slug}__*" for slug in servers)]
+        return [*self.tools(), *(f"{MCP_PREFIX}{slug}__*" for slug in servers)]
 
     def find_session(self, *, session: str | None, workdir: Path) -> Session:
         """Return the named session, or for None the newest of this directory; raise UnknownSession."""

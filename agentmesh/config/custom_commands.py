@@ -27,7 +27,6 @@ _KEYS: Final = ("description", "argument-hint", "agent", "allowed-tools", "model
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}(?::[a-z0-9][a-z0-9_.-]{0,63})?")
 _DESCRIPTION: Final = 200
 _HINT: Final = 40
-_SWITCH: Final = {"": False, "false": False, "no": False, "true": True, "yes": True}
 _CALLED: Final = re.compile(r"\s*/[ \t]*(\S+)\s*")
 
 
@@ -195,7 +194,7 @@ def _read(name: str, file: Path, folder: Folder, problems: list[Problem]) -> Cus
     if not body.strip():
         left_out("says nothing below its front matter" if matter.lines else "is empty")
         return None
-    subtask = _SWITCH.get(matter.text("subtask").lower())
+    subtask = front_matter.switch(matter.text("subtask") or "false")
     if subtask is None:
         left_out("has a subtask that is neither true nor false", matter.lines["subtask"])
         return None

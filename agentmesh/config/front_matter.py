@@ -22,6 +22,10 @@ _UNQUOTED: Final = re.compile(r"([\w-]+):[ \t]+([^\s\"'\[{|>&*!#%@`].*: .*)")
 _ANY: Final = re.compile(r"([\w-]+):[ \t]+([^\s\"'|>#].*)")
 """A value on its line: if only some keys count, all such values are text (``argument-hint: [file] [line]``)."""
 _MAX_CHARACTERS: Final = 32_768
+_SWITCHES: Final = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
 
 
 class BadFrontMatter(Exception):
@@ -45,6 +49,11 @@ class FrontMatter:
         """Return a value as text, and a list as it was written: ``argument-hint: [file]`` means just that."""
         value = self.values.get(key, "")
         return value.strip() if isinstance(value, str) else " ".join(f"[{part}]" for part in value)
+
+
+def switch(text: str) -> bool | None:
+    """Return what a value such as ``yes`` or ``false`` means; None for any other text."""
+    return _SWITCHES.get(text.lower())
 
 
 def parse(text: str, only: Collection[str] | None = None) -> FrontMatter:

@@ -18,9 +18,8 @@ from agentmesh.config.documents import Problem
 from agentmesh.config.forms import Refused, boolean, decimal, entries, matching, optional, shown, text, word
 from agentmesh.domain import jsontext
 from agentmesh.domain.text import one_line
+from agentmesh.domain.tool_names import MCP_PREFIX
 
-PREFIX: Final = "mcp__"
-"""Prefix of the names of all MCP tools."""
 PROJECT_FILE: Final = ".mcp.json"
 
 _NONE: Final[Mapping[str, Any]] = {}
@@ -212,9 +211,9 @@ def _known(value: Any) -> tuple[Any, list[str]]:
 
 def named(tool: str, servers: Mapping[str, NamedServer]) -> Iterator[tuple[NamedServer, str]]:
     """Yield the servers that a tool's name may mean, with the tool's own part of it; the longest server name first."""
-    rest = tool.removeprefix(PREFIX)
+    rest = tool.removeprefix(MCP_PREFIX)
     for each in sorted(servers, key=len, reverse=True):
-        if tool.startswith(PREFIX) and rest.startswith(f"{each}__"):
+        if tool.startswith(MCP_PREFIX) and rest.startswith(f"{each}__"):
             yield servers[each], rest[len(each) + 2 :]
 
 
@@ -222,7 +221,7 @@ def may_mean(pattern: str, name: str) -> bool:
     """Whether a pattern matches a tool's name; a name ``mcp__x__*`` stands for any tool of a server."""
     if fnmatch.fnmatchcase(name, pattern):
         return True
-    if not (name.startswith(PREFIX) and name.endswith("*")):
+    if not (name.startswith(MCP_PREFIX) and name.endswith("*")):
         return False
     ours, theirs = name[:-1], re.split(r"[*?\[]", pattern, maxsplit=1)[0]
     return theirs.startswith(ours) or (ours.startswith(theirs) and theirs != pattern)

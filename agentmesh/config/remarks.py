@@ -9,8 +9,8 @@ from agentmesh.config import agent_types, instructions, rules
 from agentmesh.config.agent_types import AgentType
 from agentmesh.config.catalog import Catalog
 from agentmesh.config.documents import Problem
-from agentmesh.config.mcp import PREFIX
 from agentmesh.config.rules import SourcedRule
+from agentmesh.domain.tool_names import MCP_PREFIX
 
 
 def remarks(workdir: Path, types: Catalog, rules_: Sequence[SourcedRule], known: Sequence[str]) -> list[Problem]:
@@ -40,7 +40,7 @@ def _of_type(kind: AgentType, known: Sequence[str]) -> list[Problem]:
     found = rules.unmatched(own, known)
     if unknown:
         found.append(Problem(kind.source, f"names unknown tools: {unknown}"))
-    of_servers = any(name.startswith(PREFIX) for name in kind.tools or ())  # unknown before the server runs
+    of_servers = any(name.startswith(MCP_PREFIX) for name in kind.tools or ())  # unknown before the server runs
     if kind.tools is not None and not of_servers and not agent_types.tools_for(kind, known, known):
         found.append(Problem(kind.source, f"agents of the type {kind.name} have no tool at all"))
     return found

@@ -42,8 +42,6 @@ _BROUGHT: Final = (
     "The following come with the files of the working directory and not from the user: follow them in your work on "
     "this project where they do not contradict what is above, or what the user says."
 )
-_TRUE: Final = frozenset({"true", "yes", "on", "1"})
-_FALSE: Final = frozenset({"false", "no", "off", "0"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +151,6 @@ def _skill(matter: FrontMatter, file: Path, folder: Folder) -> Skill:
         printable(folder.shown(file)),
         folder.project,
         one_line(matter.text("argument-hint"), 60),
-        for_agents=matter.text("disable-model-invocation").lower() not in _TRUE,
-        for_people=matter.text("user-invocable").lower() not in _FALSE,
+        for_agents=front_matter.switch(matter.text("disable-model-invocation")) is not True,
+        for_people=front_matter.switch(matter.text("user-invocable")) is not False,
     )

@@ -13,10 +13,10 @@ from agentmesh.config.documents import Problem
 from agentmesh.config.folders import Folder
 from agentmesh.config.forms import Refused, integer, matching
 from agentmesh.config.front_matter import FrontMatter, Value
-from agentmesh.config.mcp import PREFIX
 from agentmesh.domain.permissions import Decision, Rule
 from agentmesh.domain.shape import EFFORTS
 from agentmesh.domain.text import one_line, printable
+from agentmesh.domain.tool_names import MCP_PREFIX
 
 MAX_BYTES: Final = 131_072
 """Size limit, in bytes, of a file that defines a type."""
@@ -41,7 +41,6 @@ _KEYS: Final = (
 _MOST_STEPS: Final = 10_000
 _DESCRIPTION: Final = 1000
 _NAME: Final = matching(r"[a-z0-9][a-z0-9_.-]{0,63}", "should be of a-z, 0-9, '.', '_' and '-', at most 64")
-_YES_NO: Final = {"true": True, "yes": True, "false": False, "no": False}
 
 _CLAUDE_KEYS: Final = {
     **{key: key for key in ("name", "description", "model", "tools")},
@@ -274,17 +273,17 @@ class _Reading:
             raise error.below("guide") from error
 
     def _is(self, key: str) -> bool:
-        text = self._text(key).lower()
-        if text and text not in _YES_NO:
+        found = front_matter.switch(self._text(key) or "false")
+        if found is None:
             raise Refused("should be true or false", (key,))
-        return _YES_NO.get(text, False)
+        return found
 
 
 def _of_server(name: str) -> str | None:
     """Return the name of an MCP server's tool, which is the same here; a server's name alone means all of its tools."""
-    if not name.startswith(PREFIX):
+    if not name.startswith(MCP_PREFIX):
         return None
-    return name if "__" in name.removeprefix(PREFIX) else f"{name}__*"
+    return name if "__" in name.removeprefix(MCP_PREFIX) else f"{name}__*"
 
 
 def _entries(value: str | Iterable[str]) -> list[str]:

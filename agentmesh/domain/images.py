@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from agentmesh.domain.errors import BadImage
 from agentmesh.domain.states import Kind
 from agentmesh.domain.text import one_line
+from agentmesh.domain.tool_names import MCP_PREFIX
 
 MOST_BYTES: Final = 5 * 1024 * 1024
 """Bytes of one image. Anthropic refuses larger ones, and so do gateways to it."""
@@ -28,8 +29,6 @@ _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _CHUNK: Final = 12
 """Bytes of a PNG chunk besides its data."""
 _NAME_WIDTH: Final = 80
-_MCP: Final = "mcp__"
-"""How the names of MCP servers' tools begin."""
 _PIXELS_PER_TOKEN, _LEAST_TOKENS, _MOST_TOKENS = 750, 85, 5700
 _SHOWN: Final = {"image/png": "PNG", "image/jpeg": "JPEG", "image/webp": "WebP"}
 _LIMITS: Final = "Crop it or make it smaller."
@@ -148,7 +147,7 @@ def of_row(kind: str, content: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]
     result = content.get("result")
     if kind != Kind.TOOL_RESULT or not isinstance(result, Mapping):
         return ()
-    if content.get("name") == "read" or str(content.get("name")).startswith(_MCP):
+    if content.get("name") == "read" or str(content.get("name")).startswith(MCP_PREFIX):
         return references(result)
     entries = result.get("results") if content.get("name") == "wait" else None
     return references(entries[-1]) if isinstance(entries, list) and entries else ()

@@ -138,7 +138,7 @@ def test_in_the_home_directory_the_users_types_are_the_users(place):
 
 
 def test_halt_silent_and_effort_are_read(place):
-    place.define(place.user, "guard", more="halt: true\nsilent: yes\neffort: Low")
+    place.define(place.user, "guard", more="halt: true\nsilent: on\neffort: Low")
     place.define(place.user, "plain")
     types = place.load(plain=TypeSettings(effort="high"), guard=TypeSettings(model="small")).types
     guard, plain = types["guard"], types["plain"]

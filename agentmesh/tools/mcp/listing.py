@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from agentmesh.config.mcp import PREFIX, NamedServer
+from agentmesh.config.mcp import NamedServer
 from agentmesh.domain.text import clip, one_line, printable
+from agentmesh.domain.tool_names import MCP_PREFIX
 from agentmesh.tools.mcp.schema import BadSchema, parameters
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Listing:
 
 def tool_name(server: NamedServer, tool: str) -> str:
     """Return the name that agents use for a tool: always the same, in permitted characters."""
-    name = f"{PREFIX}{server.slug}__{re.sub(r'[^A-Za-z0-9_-]', '_', tool)}"
+    name = f"{MCP_PREFIX}{server.slug}__{re.sub(r'[^A-Za-z0-9_-]', '_', tool)}"
     if len(name) <= _LONGEST_NAME:
         return name
     return f"{name[: _LONGEST_NAME - 9]}_{hashlib.sha256(tool.encode()).hexdigest()[:8]}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agentmesh.config.mcp import PREFIX
+from agentmesh.domain.tool_names import MCP_PREFIX
 from agentmesh.engine.tool import Effect, ToolContext
 from agentmesh.tools.mcp.hub import Hub
 from agentmesh.tools.mcp.schema import arguments_of
@@ -46,4 +46,4 @@ class McpTool:
 def tool_of(definition: Mapping[str, Any], hub: Hub) -> McpTool | None:
     """Return the tool for a definition, None if it does not belong to an MCP server."""
     name = str(definition.get("function", {}).get("name", ""))
-    return McpTool(definition, hub) if name.startswith(PREFIX) else None
+    return McpTool(definition, hub) if name.startswith(MCP_PREFIX) else None
