@@ -9,26 +9,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentmesh.config import forms, paths
-from agentmesh.config.mcp import Mcp, McpServer
-from agentmesh.config.schema import (
-    Database,
-    Document,
-    Limits,
-    Logs,
-    ModelCalls,
-    PermissionRules,
-    Provider,
-    Retention,
-    Sandbox,
-    Tools,
-    Tui,
-    TypeSettings,
-    Web,
-    Workspace,
-)
+from agentmesh.config.mcp import McpServer
+from agentmesh.config.schema import Database, Document, Limits, PermissionRules, Provider, TypeSettings
 from agentmesh.domain.errors import ConfigError
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line
@@ -48,20 +33,15 @@ _PREFIX = "AGENTMESH_"
 _OPENAI_URL_KEY = ("providers", "openai", "base_url")
 _DOCUMENT = forms.table(Document)
 _RULES = forms.table(PermissionRules)
-_ONLY_IN_FILES = (
-    "databases",
-    "tui",
-    "providers",
-    "permissions",
-    "model_aliases",
-    "agent_types",
-    "web",
-    "tools",
-    "sandbox",
-    "workspace",
-    "mcp",
-    "mcpServers",
-)
+_BY_NAME: Final[Mapping[str, type]] = {
+    "agent_types": TypeSettings,
+    "databases": Database,
+    "mcpServers": McpServer,
+    "providers": Provider,
+}
+"""Tables of tables that have names of their own, each with the class of these."""
+_SETTABLE: Final = {"limits": "", "model_calls": "model_", "log": "log_", "retention": "retention_"}
+"""Tables whose keys variables and flags can set, with the prefix of the names there; others stand only in files."""
 
 
 class Read(NamedTuple):
@@ -80,16 +60,19 @@ class Read(NamedTuple):
 
 def settable() -> dict[str, Key]:
     """Return each key that a variable or flag can set, by its name there: ``max_depth`` for ``limits.max_depth``."""
-    tables: dict[str, tuple[str, type]] = {
-        "limits": ("", Limits),
-        "model_calls": ("model_", ModelCalls),
-        "log": ("log_", Logs),
-        "retention": ("retention_", Retention),
+    tables = _tables()
+    names: dict[str, Key] = {
+        name: (name,) for name in forms.keys(Document) if name not in tables and name != "model_aliases"
     }
-    names: dict[str, Key] = {name: (name,) for name in forms.keys(Document) if name not in (*tables, *_ONLY_IN_FILES)}
-    for table, (prefix, section) in tables.items():
-        names |= {prefix + name: (table, name) for name in forms.keys(section)}
+    for table, prefix in _SETTABLE.items():
+        names |= {prefix + name: (table, name) for name in forms.keys(tables[table])}
     return names
+
+
+def _tables() -> Mapping[str, type]:
+    """Return the class of each table of a configuration; that of the tables in it, if they have names of their own."""
+    single = {name: type(default) for name, default in Document._field_defaults.items() if isinstance(default, tuple)}
+    return {**single, **_BY_NAME}
 
 
 def variable(name: str) -> str:
@@ -196,28 +179,8 @@ def _document(values: Values) -> Document:
     return document
 
 
-_BY_NAME = ("agent_types", "databases", "mcpServers", "providers")
-"""Tables of tables that have names of their own."""
-
-
 def _unknown_key(key: Key, name: str) -> ConfigError:
-    tables: dict[str, type] = {
-        "limits": Limits,
-        "model_calls": ModelCalls,
-        "databases": Database,
-        "tui": Tui,
-        "providers": Provider,
-        "permissions": PermissionRules,
-        "agent_types": TypeSettings,
-        "web": Web,
-        "tools": Tools,
-        "sandbox": Sandbox,
-        "workspace": Workspace,
-        "log": Logs,
-        "retention": Retention,
-        "mcp": Mcp,
-        "mcpServers": McpServer,
-    }
+    tables = _tables()
     known = sorted(forms.keys(tables[key[0]] if len(key) > 1 else Document))
     close = difflib.get_close_matches(key[-1], known, n=1)
     homes = [table for table, form in tables.items() if table not in _BY_NAME and key[-1] in forms.keys(form)]
@@ -227,10 +190,7 @@ def _unknown_key(key: Key, name: str) -> ConfigError:
         hint = f"It belongs in the table [{homes[0]}]."
     else:
         hint = f"Did you mean {close[0]}?" if close else f"Known here: {', '.join(known)}."
-    return ConfigError(
-        f"{name} is not a known key.",
-        hint=hint,
-    )
+    return ConfigError(f"{name} is not a known key.", hint=hint)
 
 
 def _tightening(base: Values, layer: Values, file: Path) -> tuple[Values, list[str]]:
