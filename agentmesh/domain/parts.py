@@ -82,7 +82,7 @@ def parts_of(
     arguments: Mapping[str, Any],
     shell: Callable[[str], ShellReading],
     locate: Callable[[str], str],
-    root: str = "",
+    root: str,
     free: Collection[str] = (),
     *,
     own_tree: bool = False,

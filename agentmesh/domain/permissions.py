@@ -129,9 +129,10 @@ def judge(
     rules: Permissions,
     shell: Callable[[str], ShellReading],
     locate: Callable[[str], str],
+    root: str,
     session: Layer = (),
     free: Collection[str] = (),
-    root: str = "",
+    *,
     own_tree: bool = False,
 ) -> Verdict:
     """Decide about one call.
@@ -160,7 +161,7 @@ def uncovered(
     rules: Layer,
     shell: Callable[[str], ShellReading],
     locate: Callable[[str], str],
-    root: str = "",
+    root: str,
 ) -> str:
     """Return the first part of a call that the proposed rules allow and these do not; "" if these allow each."""
     parts = parts_of(tool, arguments, shell, locate, root)

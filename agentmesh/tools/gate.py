@@ -60,9 +60,9 @@ class ToolGate:
             Permissions.from_json(rights.rules),
             lambda command: self._without_git_content(self._read_shell(command, workdir), rights, workdir, project),
             lambda path: locate(workdir, path) if place is None else place,
+            root=os.path.realpath(project or workdir),
             session=_session(rights),
             free=self._free,
-            root=os.path.realpath(project or workdir),
             own_tree=project is not None and project != workdir,
         )
         return verdict if place is None else replace(verdict, place=place)

@@ -23,6 +23,8 @@ _LISTED: Final = 200
 _SIDES: Final = 8
 """Conflicts that mail shows with both sides."""
 _LONGEST_SIDE: Final = 4 * 1024
+_LINES_AROUND: Final = 3
+"""Lines shown before and after each line of a conflict."""
 _STORED: Final = 200
 """Conflicts that a row keeps."""
 
@@ -252,7 +254,7 @@ def _kind(one: Conflict) -> str:
     return "both sides changed it"
 
 
-def _around(both: str, lines: int = 3) -> str:
+def _around(both: str) -> str:
     """Return the conflicts of a text with a few lines around each."""
     rows = both.split("\n")
     keep: set[int] = set()
@@ -260,7 +262,7 @@ def _around(both: str, lines: int = 3) -> str:
     for n, row in enumerate(rows):
         inside = inside or row.startswith("<<<<<<< ")
         if inside:
-            keep.update(range(max(n - lines, 0), min(n + lines + 1, len(rows))))
+            keep.update(range(max(n - _LINES_AROUND, 0), min(n + _LINES_AROUND + 1, len(rows))))
         inside = inside and not row.startswith(">>>>>>> ")
     shown, last = [], -1
     for n in sorted(keep):

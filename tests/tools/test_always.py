@@ -21,8 +21,8 @@ def rules(*texts: str) -> Layer:
 def decision(tmp_path: Path):
     def judged(command: str, *always: str) -> Decision:
         shell, where = partial(read_shell, workdir=tmp_path), partial(locate, tmp_path)
-        arguments = {"command": command}
-        return judge(PermissionMode.ASK, "bash", arguments, Permissions(), shell, where, rules(*always)).decision
+        arguments, root = {"command": command}, str(tmp_path)
+        return judge(PermissionMode.ASK, "bash", arguments, Permissions(), shell, where, root, rules(*always)).decision
 
     return judged
 
@@ -180,9 +180,10 @@ def test_each_part_of_a_line_may_have_a_rule_of_its_own(decision):
 def test_a_call_that_asks_proposes_a_rule_for_each_part(tmp_path: Path, command: str, always: list[str]):
     (tmp_path / "sub").mkdir()
     shell, where = partial(read_shell, workdir=tmp_path), partial(locate, tmp_path)
-    verdict = judge(PermissionMode.ASK, "bash", {"command": command}, Permissions(), shell, where)
+    given = (PermissionMode.ASK, "bash", {"command": command}, Permissions(), shell, where, str(tmp_path))
+    verdict = judge(*given)
     assert [rule.pattern for rule in verdict.always] == always
-    again = judge(PermissionMode.ASK, "bash", {"command": command}, Permissions(), shell, where, verdict.always)
+    again = judge(*given, verdict.always)
     assert again.decision is Decision.ALLOW
 
 
@@ -202,12 +203,12 @@ def test_edited_rules_must_still_cover_the_call(tmp_path: Path, always: list[str
     shell, where = partial(read_shell, workdir=tmp_path), partial(locate, tmp_path)
     proposed = rules("bash pytest *", "bash > log")
     arguments = {"command": "cat a && pytest -q x > log"}
-    assert uncovered("bash", arguments, proposed, rules(*always), shell, where) == left
+    assert uncovered("bash", arguments, proposed, rules(*always), shell, where, str(tmp_path)) == left
 
 
 def test_a_path_may_be_allowed_by_a_narrower_or_a_wider_rule(tmp_path: Path):
     shell, where = partial(read_shell, workdir=tmp_path), partial(locate, tmp_path)
-    given, proposed = {"path": "src/a/x.py"}, rules("write src/a/**")
-    assert uncovered("write", given, proposed, rules("write src/**"), shell, where) == ""
-    assert uncovered("edit", given, proposed, rules("write src/a/x.py"), shell, where) == ""
-    assert uncovered("write", given, proposed, rules("write lib/**"), shell, where) == "src/a/x.py"
+    given, proposed, root = {"path": "src/a/x.py"}, rules("write src/a/**"), str(tmp_path)
+    assert uncovered("write", given, proposed, rules("write src/**"), shell, where, root) == ""
+    assert uncovered("edit", given, proposed, rules("write src/a/x.py"), shell, where, root) == ""
+    assert uncovered("write", given, proposed, rules("write lib/**"), shell, where, root) == "src/a/x.py"

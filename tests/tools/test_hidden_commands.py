@@ -16,7 +16,7 @@ from agentmesh.tools.shell.judge import read_shell
 
 def decided(work: Path, command: str, *rules: Rule, mode: PermissionMode = PermissionMode.ALL) -> Decision:
     shell, where = partial(read_shell, workdir=work), partial(locate, work)
-    return judge(mode, "bash", {"command": command}, Permissions.of(rules), shell, where).decision
+    return judge(mode, "bash", {"command": command}, Permissions.of(rules), shell, where, str(work)).decision
 
 
 def deny(pattern: str) -> Rule:

@@ -36,7 +36,9 @@ def judged(tmp_path: Path) -> Judging:
 
     def run(tool: str, rules: Permissions | None = None, mode: PermissionMode = ASK, **arguments: object) -> Verdict:
         where = partial(locate, tmp_path)
-        return judge(mode, tool, arguments, rules or Permissions(), partial(read_shell, workdir=tmp_path), where)
+        return judge(
+            mode, tool, arguments, rules or Permissions(), partial(read_shell, workdir=tmp_path), where, str(tmp_path)
+        )
 
     return run
 
@@ -78,7 +80,7 @@ def test_modes_without_rules(judged: Judging, tool: str, arguments: dict[str, ob
 def test_a_merge_into_an_own_tree_is_an_edit_and_its_check_is_a_command(tmp_path: Path):
     def decided(mode: PermissionMode, *rules: str, **more: object) -> Decision:
         arguments, shell = {"agent": "child", **more}, partial(read_shell, workdir=tmp_path)
-        return judge(mode, "merge", arguments, _rules(*rules), shell, str, own_tree=True).decision
+        return judge(mode, "merge", arguments, _rules(*rules), shell, str, str(tmp_path), own_tree=True).decision
 
     assert [decided(mode) for mode in (ASK, EDITS, ALL, PLAN)] == ["ask", "allow", "allow", "deny"]
     assert decided(EDITS, check="make test") == "ask"
@@ -259,13 +261,14 @@ def test_no_chain_of_children_may_more_than_its_parent(
 ):
     # A directory that is always there and never changed: what matters here is the rules.
     work = Path("/usr")
+    shell, where = partial(read_shell, workdir=work), partial(locate, work)
     tool, arguments = call
     known = Permissions.of(own)
-    verdict = judge(mode, tool, arguments, known, partial(read_shell, workdir=work), partial(locate, work))
+    verdict = judge(mode, tool, arguments, known, shell, where, str(work))
     for rules in below:
         known = intersect(known, rules)
         assert Permissions.from_json(json.loads(json.dumps(known.to_json()))) == known
-        child = judge(mode, tool, arguments, known, partial(read_shell, workdir=work), partial(locate, work))
+        child = judge(mode, tool, arguments, known, shell, where, str(work))
         assert _STRICT[child.decision] <= _STRICT[verdict.decision]
         verdict = child
 
@@ -285,7 +288,7 @@ def test_a_deny_holds_for_other_cases_of_letters_brackets_and_absolute_patterns(
 
     def decision(rule: str, path: str) -> Decision:
         where, shell = partial(locate, tmp_path), partial(read_shell, workdir=tmp_path)
-        return judge(ALL, "read", {"path": path}, _rules(rule), shell, where, root=str(tmp_path)).decision
+        return judge(ALL, "read", {"path": path}, _rules(rule), shell, where, str(tmp_path)).decision
 
     for rule, path in [
         ("deny read *.pem", "a/KEY.PEM"),
@@ -306,7 +309,7 @@ def test_an_allow_rule_with_an_absolute_pattern_covers_the_working_directory(tmp
     where, shell = partial(locate, tmp_path), partial(read_shell, workdir=tmp_path)
 
     def decision(path: str) -> Decision:
-        return judge(ASK, "write", {"path": path}, rules, shell, where, root=str(tmp_path)).decision
+        return judge(ASK, "write", {"path": path}, rules, shell, where, str(tmp_path)).decision
 
     assert decision("src/a") is Decision.ALLOW
     assert decision("src/../a") is decision("SRC/a") is Decision.ASK

@@ -144,7 +144,7 @@ def test_no_allow_rule_for_one_command_lets_another_run(work: Path, command: str
     allowing = [pattern for pattern in _ALLOWING if pattern != command]
     rules = Permissions.of(Rule(Decision.ALLOW, "bash", pattern) for pattern in allowing)
     shell, where = partial(read_shell, workdir=work), partial(locate, work)
-    verdict = judge(PermissionMode.ASK, "bash", {"command": command}, rules, shell, where)
+    verdict = judge(PermissionMode.ASK, "bash", {"command": command}, rules, shell, where, str(work))
     assert verdict.decision is Decision.ASK
 
 

@@ -126,8 +126,8 @@ def test_of_a_long_one_head_and_tail_are_shown(skill, place):
 @pytest.mark.parametrize("mode", list(PermissionMode))
 def test_it_is_allowed_in_every_mode_unless_a_rule_names_it(mode):
     def judged(*rules: Rule) -> Decision:
-        arguments = {"name": " PDF "}
-        return judge(mode, "skill", arguments, Permissions.of(rules), lambda text: ShellReading(text, ()), str).decision
+        arguments, shell = {"name": " PDF "}, lambda text: ShellReading(text, ())
+        return judge(mode, "skill", arguments, Permissions.of(rules), shell, str, "/w").decision
 
     assert judged() is Decision.ALLOW
     assert judged(Rule(Decision.DENY, "skill", "pdf")) is Decision.DENY

@@ -43,7 +43,7 @@ def _rules(*texts: str) -> Permissions:
 def _judge(
     tool: str, rules: Permissions | None = None, mode: PermissionMode = ASK, session: Layer = (), **arguments: object
 ) -> Verdict:
-    return judge(mode, tool, arguments, rules or Permissions(), _shell, lambda path: path, session, root="/w")
+    return judge(mode, tool, arguments, rules or Permissions(), _shell, lambda path: path, "/w", session)
 
 
 def _bash(command: str, *rules: str, mode: PermissionMode = ASK, session: Layer = ()) -> str:

@@ -64,7 +64,7 @@ def test_what_is_withheld_is_what_judge_does_not_let_be_read(
     asked = mode is not PermissionMode.ALL
     found = withheld(rules, tool, asked=asked, session=session, root=ROOT)
     for path in paths:
-        verdict = judge(mode, tool, {"path": path}, rules, _shell, lambda path: path, session=session, root=ROOT)
+        verdict = judge(mode, tool, {"path": path}, rules, _shell, lambda path: path, ROOT, session)
         by_rule = verdict.decision is Decision.DENY or verdict.reason.startswith("a rule asks")
         assert (found is not None and found(path)) == by_rule, (path, verdict)
 

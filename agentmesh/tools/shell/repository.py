@@ -19,7 +19,7 @@ _HOOK = "post-index-change"
 """The one hook that read-only commands may run: they do so when they store what they learned about files."""
 
 
-def repository_objection(start: str, root: str, *, files: bool, objects: str = "") -> str:
+def repository_objection(start: str, root: str, *, files: bool, objects: str) -> str:
     """Return why a git command that starts in a directory may run a program, or an empty string.
 
     ``root`` is the working directory. ``files`` means that the command may look into files of the working tree, and so
