@@ -288,8 +288,6 @@ class Wait(NamedTuple):
     """A registered wait: the header's row."""
 
     waiter: AgentId
-    by_tool: bool
-    """Whether a tool call waits for its result; otherwise it is a person's wait."""
     targets: list[UUID] | None
     remaining: float
     """Seconds until the deadline when read; may be negative."""

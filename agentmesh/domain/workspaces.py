@@ -201,7 +201,6 @@ class Merge:
     """The source's tree."""
     result: str | None
     """The target's tree afterwards; None if it was refused before there was one."""
-    base_before: str
     state: MergeState
     check_command: str | None
     check_exit: int | None
@@ -212,7 +211,6 @@ class Merge:
     """Why it was refused."""
     started_at: datetime
     ended_at: datetime | None
-    undone_at: datetime | None
 
 
 class Conflict(NamedTuple):
@@ -227,7 +225,6 @@ class Conflict(NamedTuple):
     other: AgentId | None
     """A living agent of the other workspace."""
     other_name: str | None
-    found_at: datetime
 
 
 class FileLease(NamedTuple):
@@ -238,4 +235,3 @@ class FileLease(NamedTuple):
     name: str
     mine: bool
     """Whether it is the asker's."""
-    taken_at: datetime

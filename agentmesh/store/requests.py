@@ -23,12 +23,6 @@ def pending(conn: Connection, session: SessionId) -> list[Request]:
         return cursor.execute(statement("requests.pending"), {"session": session}).fetchall()
 
 
-def all_requests(conn: Connection, session: SessionId, limit: int = 1000) -> list[Request]:
-    """Return the requests of a session, with the answered ones, oldest first."""
-    with conn.cursor(row_factory=typed_row(Request)) as cursor:
-        return cursor.execute(statement("requests.all"), {"session": session, "limit": limit}).fetchall()
-
-
 def resolve(conn: Connection, who: str) -> Request:
     """Return the request whose id is this or begins with it (4 characters or more); raise UnknownRequest."""
     found: list[Request] = []

@@ -344,7 +344,6 @@ CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
     "rows for a screen": lambda c, s: board.newest(c, s.root, 300),
     "new rows for a screen": lambda c, s: board.appended(c, s.root, 0, 1000),
     "requests for a screen": lambda c, s: requests.pending(c, s.session),
-    "all requests": lambda c, s: requests.all_requests(c, s.session),
     "request by a prefix": lambda c, s: requests.resolve(c, str(s.request)[:8]),
     "request answered": lambda c, s: requests.answer(c, s.request, {"decision": "once"}, "me"),
     "batch": lambda c, s: batches.batch(c, s.batch_call, BATCH),

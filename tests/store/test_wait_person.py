@@ -19,7 +19,7 @@ def test_it_makes_the_agent_running_and_any_worker_runs_it(mesh: Mesh):
     assert mesh.root in mesh.claim(0)
     waiting = mesh.run(waits.registered, mesh.root)
     assert waiting is not None
-    assert waiting.by_tool is False
+    assert mesh.one("select seq from agentmesh.wait where waiter = %s", mesh.root) is None
     assert waiting.targets == [a]
 
 

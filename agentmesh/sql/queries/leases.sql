@@ -1,10 +1,10 @@
 -- name: take
 -- Take the lease that a path needs; return who has it.
-select prefix, agent_id, name, mine, taken_at from agentmesh.take_lease(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(path)s);
+select prefix, agent_id, name, mine from agentmesh.take_lease(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(path)s);
 
 -- name: held
 -- The leases in a workspace.
-select l.prefix, l.agent_id, a.name, false as mine, l.taken_at from agentmesh.leases l join agentmesh.agents a on a.id = l.agent_id
+select l.prefix, l.agent_id, a.name, false as mine from agentmesh.leases l join agentmesh.agents a on a.id = l.agent_id
 where l.workspace_id = %(workspace)s order by l.prefix;
 
 -- name: set_prefixes

@@ -3,11 +3,6 @@
 select id, session_id, agent_id, name, path, kind, tool, arguments, reason, rules, question, options, agents, state, asked_at, answer, answered_at, answered_by
 from agentmesh.v_requests where session_id = %(session)s and state = 'pending' order by asked_at, id;
 
--- name: all
--- All requests of a session, oldest first.
-select id, session_id, agent_id, name, path, kind, tool, arguments, reason, rules, question, options, agents, state, asked_at, answer, answered_at, answered_by
-from agentmesh.v_requests where session_id = %(session)s order by asked_at, id limit %(limit)s;
-
 -- name: matches
 -- Requests whose id is or begins with this.
 select id, session_id, agent_id, name, path, kind, tool, arguments, reason, rules, question, options, agents, state, asked_at, answer, answered_at, answered_by

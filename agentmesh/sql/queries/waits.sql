@@ -8,7 +8,7 @@ select agentmesh.wait_take(%(waiter)s, %(final)s, row(%(worker)s, %(epoch)s, %(s
 
 -- name: registered
 -- The header of an agent's wait.
-select waiter, seq is not null as by_tool,
+select waiter,
   case when targets is not null then array(select (t ->> 'id')::uuid from jsonb_array_elements(targets) t where t ->> 'id' is not null) end as targets,
   extract(epoch from deadline - clock_timestamp())::double precision as remaining
 from agentmesh.wait where waiter = %(waiter)s;
