@@ -25,14 +25,14 @@ from agentmesh.workspace.results import Checked, MergeResult, MergeStatus
 if TYPE_CHECKING:
     from agentmesh.git.facts import Restored
     from agentmesh.git.store import Store
-    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles
 
 LOG = logger(__name__)
 _TRIES: Final = 10
 
 
 def apply_begun(
-    workspaces: Workspaces, store: Store, row: Merge, lease: Lease | None, result: MergeResult
+    workspaces: WorkspaceFiles, store: Store, row: Merge, lease: Lease | None, result: MergeResult
 ) -> MergeResult:
     """Write a merge that was begun just now, like ``apply``.
 
@@ -46,7 +46,9 @@ def apply_begun(
     return _after(workspaces, store, row, lease, result, restored)
 
 
-def apply(workspaces: Workspaces, store: Store, row: Merge, lease: Lease | None, result: MergeResult) -> MergeResult:
+def apply(
+    workspaces: WorkspaceFiles, store: Store, row: Merge, lease: Lease | None, result: MergeResult
+) -> MergeResult:
     """Write a merge that was begun into the target, whose files the caller has locked, and end it.
 
     If files are not what the plan says, none is written, and the merge ends as refused.
@@ -55,7 +57,7 @@ def apply(workspaces: Workspaces, store: Store, row: Merge, lease: Lease | None,
 
 
 def _after(
-    workspaces: Workspaces, store: Store, row: Merge, lease: Lease | None, result: MergeResult, restored: Restored
+    workspaces: WorkspaceFiles, store: Store, row: Merge, lease: Lease | None, result: MergeResult, restored: Restored
 ) -> MergeResult:
     """End a merge whose files are written, or were refused."""
     result = replace(result, id=row.id)
@@ -70,7 +72,7 @@ def _after(
     return result
 
 
-def continued(workspaces: Workspaces, row: Merge, lease: Lease) -> MergeResult:
+def continued(workspaces: WorkspaceFiles, row: Merge, lease: Lease) -> MergeResult:
     """Go on with the merge of a call that runs again: finish it if it was cut short; the call gets its result."""
     run = workspaces.database.run
     if row.state is MergeState.WRITING:
@@ -84,14 +86,14 @@ def continued(workspaces: Workspaces, row: Merge, lease: Lease) -> MergeResult:
     return result
 
 
-def finish_into(workspaces: Workspaces, store: Store, target: Any) -> None:
+def finish_into(workspaces: WorkspaceFiles, store: Store, target: Any) -> None:
     """Finish the merge that was begun into a workspace, whose files the caller has locked, if there is one."""
     for row in workspaces.database.run(merges.unfinished, workspaces.host, workspaces.os_user, idempotent=True):
         if row.target == target:
             apply(workspaces, store, row, None, result_of(workspaces, row))
 
 
-def finish_left(workspaces: Workspaces) -> list[MergeResult]:
+def finish_left(workspaces: WorkspaceFiles) -> list[MergeResult]:
     """Finish merges into directories of this host whose process is gone; return how they ended."""
     run, done = workspaces.database.run, []
     for row in run(merges.unfinished, workspaces.host, workspaces.os_user, idempotent=True):
@@ -104,7 +106,7 @@ def finish_left(workspaces: Workspaces) -> list[MergeResult]:
     return done
 
 
-def is_left(workspaces: Workspaces, row: Merge) -> bool:
+def is_left(workspaces: WorkspaceFiles, row: Merge) -> bool:
     """Return whether the process that was writing a merge is gone."""
     try:
         with held(workspaces, workspaces.database.run(rows.get, row.target, idempotent=True), wait=False):
@@ -113,7 +115,7 @@ def is_left(workspaces: Workspaces, row: Merge) -> bool:
         return False
 
 
-def result_of(workspaces: Workspaces, row: Merge) -> MergeResult:
+def result_of(workspaces: WorkspaceFiles, row: Merge) -> MergeResult:
     """Return the result that a merge's row stands for; if it is still being written, what the result will be."""
     run = workspaces.database.run
     source = run(agents.get, row.source_agent, idempotent=True).name
@@ -143,7 +145,7 @@ def _conflict(stored: Any) -> Conflict:
     return Conflict(str(stored.get("path")), stored.get("ours"), stored.get("theirs"), str(stored.get("both") or ""))
 
 
-def _finish(workspaces: Workspaces, row: Merge) -> list[MergeResult]:
+def _finish(workspaces: WorkspaceFiles, row: Merge) -> list[MergeResult]:
     run = workspaces.database.run
     with held(workspaces, run(rows.get, row.target, idempotent=True), wait=False) as store:
         now = run(merges.get, row.id, idempotent=True)
@@ -152,7 +154,7 @@ def _finish(workspaces: Workspaces, row: Merge) -> list[MergeResult]:
         return [apply(workspaces, store, now, None, result_of(workspaces, now))]
 
 
-def _call_off(workspaces: Workspaces, store: Store, row: Merge, error: TreeError) -> None:
+def _call_off(workspaces: WorkspaceFiles, store: Store, row: Merge, error: TreeError) -> None:
     """End a merge whose files could not be written as refused; leave it to a sweep if some may be written."""
     try:
         if store.restore(row.ours, str(row.result)).refused:
@@ -163,7 +165,7 @@ def _call_off(workspaces: Workspaces, store: Store, row: Merge, error: TreeError
         LOG.warning("merge %s is left as begun: %s", row.id, another)
 
 
-def _end(workspaces: Workspaces, store: Store, row: Merge, lease: Lease | None, result: MergeResult) -> None:
+def _end(workspaces: WorkspaceFiles, store: Store, row: Merge, lease: Lease | None, result: MergeResult) -> None:
     """Commit that the merge is in the target's files, with whatever else was changed there since it began."""
     run, chain = workspaces.database.run, workspaces.chain(row.target)
     ref = f"{refs_of(row.session_id)}merge/{row.id}"
@@ -193,7 +195,7 @@ def _end(workspaces: Workspaces, store: Store, row: Merge, lease: Lease | None, 
 
 
 def _give_up(
-    workspaces: Workspaces,
+    workspaces: WorkspaceFiles,
     store: Store,
     row: Merge,
     lease: Lease | None,

@@ -20,14 +20,14 @@ from agentmesh.store import workspaces as workspace_rows
 
 if TYPE_CHECKING:
     from agentmesh.git.place import Place
-    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles
 
 LOG = logger(__name__)
 _MOST_PATHS: Final = 2000
 _NAMED: Final = 10
 
 
-def look(workspaces: Workspaces, workspace: UUID, agent: AgentId, paths: Collection[str]) -> None:
+def look(workspaces: WorkspaceFiles, workspace: UUID, agent: AgentId, paths: Collection[str]) -> None:
     """Compare an own tree with its siblings, after these files have changed. Never raise."""
     try:
         _look(workspaces, workspace, agent, paths)
@@ -35,7 +35,7 @@ def look(workspaces: Workspaces, workspace: UUID, agent: AgentId, paths: Collect
         LOG.warning("conflicts of workspace %s were not looked for: %s", workspace, error)
 
 
-def _look(workspaces: Workspaces, workspace: UUID, agent: AgentId, paths: Collection[str]) -> None:
+def _look(workspaces: WorkspaceFiles, workspace: UUID, agent: AgentId, paths: Collection[str]) -> None:
     run = workspaces.database.run
     some = sorted(paths)[:_MOST_PATHS]
     siblings = run(workspace_rows.siblings, workspace, some, idempotent=True)
@@ -64,7 +64,7 @@ def in_both(place: Place, one: Workspace, other: Workspace) -> list[str]:
     return sorted(storable(each.path) for each in conflicts(place, one.base, one.head, theirs) if each.path in both)
 
 
-def news(workspaces: Workspaces, agent: AgentId) -> str | None:
+def news(workspaces: WorkspaceFiles, agent: AgentId) -> str | None:
     """Return what an agent should be told about new conflicts, each only once; None if there are none."""
     run = workspaces.database.run
     found = run(rows.untold, agent, idempotent=True)

@@ -14,7 +14,7 @@ from agentmesh.store import sessions, snapshots
 from agentmesh.store import workspaces as rows
 
 if TYPE_CHECKING:
-    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles
 
 LOG = logger(__name__)
 
@@ -28,7 +28,7 @@ class SessionFiles(NamedTuple):
     """Its workspaces here: each may have a folder of ours, a shared one too if there are snapshots of it."""
 
 
-def files_of(workspaces: Workspaces, session: SessionId) -> SessionFiles:
+def files_of(workspaces: WorkspaceFiles, session: SessionId) -> SessionFiles:
     """Return the files of a session, as its rows know them."""
     run = workspaces.database.run
     refs: dict[str, list[str]] = {}
@@ -43,7 +43,7 @@ def files_of(workspaces: Workspaces, session: SessionId) -> SessionFiles:
     return SessionFiles(refs, folders)
 
 
-def remove_files(workspaces: Workspaces, session: SessionId, files: SessionFiles) -> None:
+def remove_files(workspaces: WorkspaceFiles, session: SessionId, files: SessionFiles) -> None:
     """Remove the own trees and the refs; log a failure instead of raising it."""
     try:
         for repository, refs in files.refs.items():
@@ -54,7 +54,7 @@ def remove_files(workspaces: Workspaces, session: SessionId, files: SessionFiles
         LOG.warning("files of the deleted session %s are left: %s", session, error)
 
 
-def delete_session(workspaces: Workspaces, session: SessionId) -> None:
+def delete_session(workspaces: WorkspaceFiles, session: SessionId) -> None:
     """Erase a session and all its rows, then its own trees and the refs of its snapshots; raise SessionRunning.
 
     What a crash leaves between is named by ``agentmesh workspaces --repair``.

@@ -18,7 +18,7 @@ from agentmesh.workspace.entries import refs_of
 from agentmesh.workspace.results import Fault, Finding
 
 if TYPE_CHECKING:
-    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles
 
 _LATE: Final = timedelta(hours=1)
 _MAKE: Final = "makes it again, with the files of its newest snapshot"
@@ -32,7 +32,7 @@ class _Session(NamedTuple):
     busy: bool
 
 
-def of_rows(workspaces: Workspaces) -> Iterator[Finding]:
+def of_rows(workspaces: WorkspaceFiles) -> Iterator[Finding]:
     """Yield what is wrong with the rows of this host."""
     now = workspaces.database.run(travel.now, idempotent=True)
     for view in workspaces.database.run(rows.listing, None, idempotent=True):
@@ -45,7 +45,7 @@ def of_rows(workspaces: Workspaces) -> Iterator[Finding]:
             yield from _of_own(workspaces, row, view, now)
 
 
-def of_folders(workspaces: Workspaces) -> Iterator[Finding]:
+def of_folders(workspaces: WorkspaceFiles) -> Iterator[Finding]:
     """Yield folders among ours that no row of any database knows; none if a database does not answer."""
     trees = workspaces.folders.trees
     known = {str(view.id) for view in workspaces.database.run(rows.listing, None, idempotent=True)}
@@ -64,7 +64,7 @@ def of_folders(workspaces: Workspaces) -> Iterator[Finding]:
             )
 
 
-def of_refs(workspaces: Workspaces) -> Iterator[Finding]:
+def of_refs(workspaces: WorkspaceFiles) -> Iterator[Finding]:
     """Yield refs without rows, and rows whose trees are gone; sessions in which an agent works are left out."""
     from agentmesh.git.elsewhere import has_tree, is_there, refs_below
 
@@ -84,7 +84,7 @@ def of_refs(workspaces: Workspaces) -> Iterator[Finding]:
                 yield _lost(kept[ref])
 
 
-def make_again(workspaces: Workspaces, subject: str) -> str:
+def make_again(workspaces: WorkspaceFiles, subject: str) -> str:
     """Make the directory of an own workspace again."""
     from agentmesh.git.trees import make_tree
 
@@ -96,7 +96,7 @@ def make_again(workspaces: Workspaces, subject: str) -> str:
     return f"{row.path} is there again."
 
 
-def mark_again(workspaces: Workspaces, subject: str) -> str:
+def mark_again(workspaces: WorkspaceFiles, subject: str) -> str:
     """Write the marker beside a tree again; the row says that the folder is ours."""
     from agentmesh.git import marker
 
@@ -108,7 +108,7 @@ def mark_again(workspaces: Workspaces, subject: str) -> str:
     return "It has its marker again."
 
 
-def note_moved(workspaces: Workspaces, subject: str) -> str:
+def note_moved(workspaces: WorkspaceFiles, subject: str) -> str:
     """Store where the repository of a workspace is now."""
     row = workspaces.database.run(rows.get, UUID(subject), idempotent=True)
     shared = workspaces.database.run(rows.of_session, row.session_id, idempotent=True)
@@ -117,13 +117,13 @@ def note_moved(workspaces: Workspaces, subject: str) -> str:
     return f"Its row names {common} now."
 
 
-def note_freed(workspaces: Workspaces, subject: str) -> str:
+def note_freed(workspaces: WorkspaceFiles, subject: str) -> str:
     """Store that a snapshot's tree is gone."""
     workspaces.database.run(snapshots.freed, [int(subject)], idempotent=True)
     return "Its row says so now."
 
 
-def free_ref(_workspaces: Workspaces, subject: str) -> str:
+def free_ref(_workspaces: WorkspaceFiles, subject: str) -> str:
     """Remove a ref of ours that no row names."""
     from agentmesh.git.elsewhere import free_refs
 
@@ -132,14 +132,14 @@ def free_ref(_workspaces: Workspaces, subject: str) -> str:
     return "It is removed."
 
 
-def _of_shared(workspaces: Workspaces, row: Workspace) -> Iterator[Finding]:
+def _of_shared(workspaces: WorkspaceFiles, row: Workspace) -> Iterator[Finding]:
     from agentmesh.git.elsewhere import is_there
 
     if row.repository is not None and not is_there(Path(row.repository)):
         yield _moved(workspaces, row, row)
 
 
-def _of_own(workspaces: Workspaces, row: Workspace, view: WorkspaceView, now: datetime) -> Iterator[Finding]:
+def _of_own(workspaces: WorkspaceFiles, row: Workspace, view: WorkspaceView, now: datetime) -> Iterator[Finding]:
     if not view.agents:
         yield Finding(Fault.LEFT, str(row.id), f"Nobody uses the tree {row.id} any more.", "removes its directory")
         return
@@ -154,7 +154,7 @@ def _of_own(workspaces: Workspaces, row: Workspace, view: WorkspaceView, now: da
         yield from _of_ready(workspaces, row)
 
 
-def _of_ready(workspaces: Workspaces, row: Workspace) -> Iterator[Finding]:
+def _of_ready(workspaces: WorkspaceFiles, row: Workspace) -> Iterator[Finding]:
     from agentmesh.git import marker
     from agentmesh.git.elsewhere import has_tree, is_there
 
@@ -175,7 +175,7 @@ def _of_ready(workspaces: Workspaces, row: Workspace) -> Iterator[Finding]:
         yield Finding(Fault.NO_MARKER, str(row.id), words, "writes it again")
 
 
-def _moved(workspaces: Workspaces, row: Workspace, shared: Workspace) -> Finding:
+def _moved(workspaces: WorkspaceFiles, row: Workspace, shared: Workspace) -> Finding:
     left = row.repository is not None and Path(row.repository).is_dir()
     words = f"The repository {row.repository} {'cannot be opened' if left else 'is not there any more'}."
     advice = f"Move it back, or bring {shared.path} back."
@@ -193,7 +193,7 @@ def _lost(kept: Kept) -> Finding:
     return Finding(Fault.NO_TREE, str(kept.snapshot_id), words, "records that it was given up")
 
 
-def _sessions(workspaces: Workspaces) -> Iterator[_Session]:
+def _sessions(workspaces: WorkspaceFiles) -> Iterator[_Session]:
     run = workspaces.database.run
     writing = {one.session_id for one in run(merges.unfinished, workspaces.host, workspaces.os_user, idempotent=True)}
     for view in run(rows.listing, None, idempotent=True):
@@ -202,7 +202,7 @@ def _sessions(workspaces: Workspaces) -> Iterator[_Session]:
             yield _Session(view.session_id, Path(view.repository), working > 0 or view.session_id in writing)
 
 
-def _is_here(workspaces: Workspaces, view: WorkspaceView) -> bool:
+def _is_here(workspaces: WorkspaceFiles, view: WorkspaceView) -> bool:
     return view.host is None or (view.host, view.os_user) == (workspaces.host, workspaces.os_user)
 
 

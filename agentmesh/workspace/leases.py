@@ -10,10 +10,10 @@ from agentmesh.store.call import Lease
 from agentmesh.workspace.roots import Root
 
 if TYPE_CHECKING:
-    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles
 
 
-def require(workspaces: Workspaces, root: Root, lease: Lease, path: str) -> None:
+def require(workspaces: WorkspaceFiles, root: Root, lease: Lease, path: str) -> None:
     """Take the lease that a file needs, if it needs one; raise LeaseHeld if another agent has it."""
     if root.own is not None:
         return

@@ -29,7 +29,7 @@ from agentmesh.workspace.unreadable import unreadable
 if TYPE_CHECKING:
     from agentmesh.git.facts import FileDiff, Merged
     from agentmesh.git.store import Store
-    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles
 
 Check = Callable[[Path, Cancel], Checked]
 """Runs a command in a directory with the result's files; ``agentmesh.tools.check.CheckCommand`` is one."""
@@ -57,7 +57,7 @@ class _Look(NamedTuple):
 class _Merging:
     """One merge, from the first look to its end."""
 
-    workspaces: Workspaces
+    workspaces: WorkspaceFiles
     target_agent: AgentId | None
     source_agent: AgentId
     lease: Lease | None
@@ -310,7 +310,7 @@ def _plan_id(look: _Look) -> str:
 
 
 def merge(
-    workspaces: Workspaces,
+    workspaces: WorkspaceFiles,
     agent: AgentId,
     *,
     by: AgentId | None = None,

@@ -12,10 +12,10 @@ from agentmesh.store import workspaces as rows
 
 if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId
-    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles
 
 
-def named(workspaces: Workspaces, agent: AgentId, paths: Collection[str], at: Path) -> list[str]:
+def named(workspaces: WorkspaceFiles, agent: AgentId, paths: Collection[str], at: Path) -> list[str]:
     """Return these paths relative to the directory where an agent works, as its trees have them.
 
     They are absolute, or relative to ``at``. If that is no place of the session they are relative to the session's

@@ -16,10 +16,10 @@ from agentmesh.workspace.entries import entry, refs_of, take
 
 if TYPE_CHECKING:
     from agentmesh.git.store import Store
-    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles
 
 
-def opened(workspaces: Workspaces, row: Workspace) -> Store:
+def opened(workspaces: WorkspaceFiles, row: Workspace) -> Store:
     """Return what takes the snapshots of a workspace; raise NoRepository, or TreeError if its directory is not here."""
     root = workspaces.root_of(row)
     if not root.path.is_dir():
@@ -29,7 +29,7 @@ def opened(workspaces: Workspaces, row: Workspace) -> Store:
     return workspaces.store(row.id, workspaces.place_of(root))
 
 
-def present(workspaces: Workspaces, row: Workspace) -> str | None:
+def present(workspaces: WorkspaceFiles, row: Workspace) -> str | None:
     """Return the tree of a workspace as it is now; what had changed becomes a snapshot. None: it has no files at all.
 
     If its directory was removed, is being removed, or is not made yet, that is the newest snapshot.
@@ -46,7 +46,7 @@ def present(workspaces: Workspaces, row: Workspace) -> str | None:
 
 
 @contextlib.contextmanager
-def held(workspaces: Workspaces, row: Workspace, *, wait: bool = True) -> Iterator[Store]:
+def held(workspaces: WorkspaceFiles, row: Workspace, *, wait: bool = True) -> Iterator[Store]:
     """Let nobody else of ours look at a workspace's files, or write them, meanwhile; yield what takes its snapshots.
 
     Without ``wait`` raise TreeBusy at once if somebody does. The files of a directory are locked after the process's
@@ -63,7 +63,7 @@ def held(workspaces: Workspaces, row: Workspace, *, wait: bool = True) -> Iterat
         lock.release()
 
 
-def settled(workspaces: Workspaces, store: Store, workspace: UUID) -> str | None:
+def settled(workspaces: WorkspaceFiles, store: Store, workspace: UUID) -> str | None:
     """Return the newest snapshot of a workspace that the caller holds; what had changed since becomes one.
 
     None: not now, because a snapshot of this process is not stored yet, or another process has stored one meanwhile.

@@ -19,10 +19,10 @@ from agentmesh.workspace.applying import finish_left, is_left
 from agentmesh.workspace.results import Fault, Finding, Mended
 
 if TYPE_CHECKING:
-    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles
 
 
-def look(workspaces: Workspaces) -> list[Finding]:
+def look(workspaces: WorkspaceFiles) -> list[Finding]:
     """Return what is wrong with workspaces of this host and user; change nothing."""
     return [
         *_unfinished(workspaces),
@@ -33,7 +33,7 @@ def look(workspaces: Workspaces) -> list[Finding]:
     ]
 
 
-def mend(workspaces: Workspaces, findings: Iterable[Finding] | None = None) -> list[Mended]:
+def mend(workspaces: WorkspaceFiles, findings: Iterable[Finding] | None = None) -> list[Mended]:
     """Do what each finding's remedy says, if it is still so; None means all that ``look`` finds."""
     wanted = look(workspaces) if findings is None else list(findings)
     now = {(one.fault, one.subject): one for one in look(workspaces)} if findings is not None else None
@@ -46,7 +46,7 @@ def mend(workspaces: Workspaces, findings: Iterable[Finding] | None = None) -> l
     return done
 
 
-def remove(workspaces: Workspaces, workspace: UUID) -> Mended:
+def remove(workspaces: WorkspaceFiles, workspace: UUID) -> Mended:
     """Remove the directory of an own workspace that nobody uses, or one that no row knows; its snapshots stay."""
     folder = workspaces.folders.of(workspace)
     finding = Finding(Fault.LEFT, str(workspace), f"{folder} is to be removed.", "removes it")
@@ -60,7 +60,7 @@ def remove(workspaces: Workspaces, workspace: UUID) -> Mended:
     return Mended(finding, done=False, words="It is in use, or its files could not be kept as a snapshot first.")
 
 
-def _require_nobodys(workspaces: Workspaces, workspace: UUID) -> None:
+def _require_nobodys(workspaces: WorkspaceFiles, workspace: UUID) -> None:
     """Raise WorkspaceInUse if another database of the mesh knows a workspace, or may know it."""
     elsewhere = workspaces.elsewhere()
     if (name := elsewhere.known.get(workspace)) is not None:
@@ -72,7 +72,7 @@ def _require_nobodys(workspaces: Workspaces, workspace: UUID) -> None:
         )
 
 
-def _removed_stray(workspaces: Workspaces, folder: Path, finding: Finding) -> Mended:
+def _removed_stray(workspaces: WorkspaceFiles, folder: Path, finding: Finding) -> Mended:
     from agentmesh.git.trees import remove_tree
 
     if not folder.exists():
@@ -82,7 +82,7 @@ def _removed_stray(workspaces: Workspaces, folder: Path, finding: Finding) -> Me
     return Mended(finding, done=False, words=f"{folder} has no marker of ours, so it is left as it is.")
 
 
-def _unfinished(workspaces: Workspaces) -> list[Finding]:
+def _unfinished(workspaces: WorkspaceFiles) -> list[Finding]:
     run = workspaces.database.run
     found = run(merges.unfinished, workspaces.host, workspaces.os_user, idempotent=True)
     return [
@@ -105,14 +105,14 @@ def _says(question: Callable[[], bool]) -> bool:
         return True
 
 
-def _checks_left(workspaces: Workspaces) -> list[Finding]:
+def _checks_left(workspaces: WorkspaceFiles) -> list[Finding]:
     return [
         Finding(Fault.CHECK_LEFT, str(folder), f"{folder} is left of a check that was cut short.", "removes it")
         for folder in checks.left(workspaces.folders.trees)
     ]
 
 
-def _mended(workspaces: Workspaces, one: Finding) -> Mended:
+def _mended(workspaces: WorkspaceFiles, one: Finding) -> Mended:
     if not one.remedy:
         return Mended(one, done=False, words=one.advice or "Nothing can be done about it here.")
     try:
@@ -122,21 +122,21 @@ def _mended(workspaces: Workspaces, one: Finding) -> Mended:
     return Mended(one, done=bool(words), words=words or "It could not be done; the log says why.")
 
 
-def _finish(workspaces: Workspaces, subject: str) -> str:
+def _finish(workspaces: WorkspaceFiles, subject: str) -> str:
     done = [one for one in finish_left(workspaces) if str(one.id) == subject]
     return f"It ended: {done[0].status.value}." if done else ""
 
 
-def _clear_check(_workspaces: Workspaces, subject: str) -> str:
+def _clear_check(_workspaces: WorkspaceFiles, subject: str) -> str:
     return "It is removed." if checks.clear(Path(subject)) else ""
 
 
-def _remove_left(workspaces: Workspaces, subject: str) -> str:
+def _remove_left(workspaces: WorkspaceFiles, subject: str) -> str:
     row = workspaces.database.run(rows.get, UUID(subject), idempotent=True)
     return "Its directory is removed; its snapshots are kept." if sweep.remove(workspaces, row) else ""
 
 
-_REMEDIES: Final[dict[Fault, Callable[[Workspaces, str], str]]] = {
+_REMEDIES: Final[dict[Fault, Callable[[WorkspaceFiles, str], str]]] = {
     Fault.UNFINISHED: _finish,
     Fault.CHECK_LEFT: _clear_check,
     Fault.LEFT: _remove_left,

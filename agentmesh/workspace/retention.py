@@ -21,7 +21,7 @@ from agentmesh.store.sessions import ExpiredSession
 from agentmesh.workspace.deleting import files_of, remove_files
 
 if TYPE_CHECKING:
-    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles
 
 LOG = logger(__name__)
 
@@ -35,7 +35,7 @@ _EVERY: Final = 3600.0
 _STOP_SECONDS: Final = 5.0
 
 
-def expired(workspaces: Workspaces, age: int) -> Iterator[ExpiredSession]:
+def expired(workspaces: WorkspaceFiles, age: int) -> Iterator[ExpiredSession]:
     """Yield the sessions of this host and user in which nothing has happened for so many seconds, the oldest first."""
     run, here = workspaces.database.run, (workspaces.host, workspaces.os_user)
     last: ExpiredSession | None = None
@@ -44,7 +44,9 @@ def expired(workspaces: Workspaces, age: int) -> Iterator[ExpiredSession]:
         last = page[-1]
 
 
-def prune(workspaces: Workspaces, age: int, is_stopped: Callable[[], bool] = lambda: False) -> Iterator[ExpiredSession]:
+def prune(
+    workspaces: WorkspaceFiles, age: int, is_stopped: Callable[[], bool] = lambda: False
+) -> Iterator[ExpiredSession]:
     """Erase those sessions, and those that somebody else has left half erased; yield each once it is gone.
 
     ``is_stopped`` is asked before each session.
@@ -60,7 +62,7 @@ def prune(workspaces: Workspaces, age: int, is_stopped: Callable[[], bool] = lam
                 yield one
 
 
-def _erase(workspaces: Workspaces, session: SessionId) -> None:
+def _erase(workspaces: WorkspaceFiles, session: SessionId) -> None:
     """Erase a marked session: first its files, which only its rows know."""
     run = workspaces.database.run
     remove_files(workspaces, session, files_of(workspaces, session))
@@ -80,7 +82,7 @@ def _erase(workspaces: Workspaces, session: SessionId) -> None:
 class Retention:
     """Prunes in a worker: half a minute after its start, and then every hour."""
 
-    def __init__(self, workspaces: Workspaces, age: int) -> None:
+    def __init__(self, workspaces: WorkspaceFiles, age: int) -> None:
         self._workspaces = workspaces
         self._age = age
         self._next = time.monotonic() + _FIRST_TIME

@@ -23,7 +23,7 @@ from agentmesh.workspace.results import Later, Undone, UndoStatus, plan_id
 
 if TYPE_CHECKING:
     from agentmesh.git.store import Store
-    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles
 
 _TRIES: Final = 60
 _PAUSE: Final = 0.05
@@ -34,7 +34,7 @@ _PAGE: Final = 1000
 class Files:
     """A workspace's files, locked, whose present is a snapshot."""
 
-    workspaces: Workspaces
+    workspaces: WorkspaceFiles
     workspace: Workspace
     store: Store
     head: str
@@ -42,7 +42,7 @@ class Files:
 
     @classmethod
     @contextlib.contextmanager
-    def held(cls, workspaces: Workspaces, workspace: Workspace) -> Iterator[Files]:
+    def held(cls, workspaces: WorkspaceFiles, workspace: Workspace) -> Iterator[Files]:
         """Lock the files, finish what was cut short, and record what they are now."""
         for _ in range(_TRIES):
             with held(workspaces, workspace) as store:

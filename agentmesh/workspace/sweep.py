@@ -20,7 +20,7 @@ from agentmesh.workspace.entries import entry, refs_of, take
 from agentmesh.workspace.opening import held
 
 if TYPE_CHECKING:
-    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles
 
 LOG = logger(__name__)
 _EVERY: Final = 10.0
@@ -36,14 +36,14 @@ class Sweeper:
         self._count = 0
         self._running = threading.Lock()
 
-    def tick(self, workspaces: Workspaces) -> None:
+    def tick(self, workspaces: WorkspaceFiles) -> None:
         """Begin a sweep if one is due and none is going on."""
         if time.monotonic() < self._next or not self._running.acquire(blocking=False):
             return
         self._next = time.monotonic() + _EVERY
         threading.Thread(target=self._run, args=(workspaces,), name="sweep", daemon=True).start()
 
-    def _run(self, workspaces: Workspaces) -> None:
+    def _run(self, workspaces: WorkspaceFiles) -> None:
         try:
             self._count += 1
             sweep(workspaces, frees=self._count % _FREE_EVERY == 1)
@@ -55,7 +55,7 @@ class Sweeper:
             self._running.release()
 
 
-def sweep(workspaces: Workspaces, *, frees: bool = True) -> None:
+def sweep(workspaces: WorkspaceFiles, *, frees: bool = True) -> None:
     """Do all that is due."""
     finish_left(workspaces)
     for folder in checks.left(workspaces.folders.trees):
@@ -66,7 +66,7 @@ def sweep(workspaces: Workspaces, *, frees: bool = True) -> None:
         free(workspaces)
 
 
-def remove(workspaces: Workspaces, row: Workspace) -> bool:
+def remove(workspaces: WorkspaceFiles, row: Workspace) -> bool:
     """Remove the directory of an own workspace that nobody uses; return whether it is gone. Its snapshots stay.
 
     The last state of its files becomes a snapshot first. Then the row says that the directory goes, then it goes.
@@ -88,7 +88,7 @@ def remove(workspaces: Workspaces, row: Workspace) -> bool:
     return True
 
 
-def free(workspaces: Workspaces) -> int:
+def free(workspaces: WorkspaceFiles) -> int:
     """Give up snapshots beyond the newest of each workspace, and the merged ones of reaped agents; return how many."""
     count = 0
     reaped: set[SessionId] = set()
@@ -102,7 +102,7 @@ def free(workspaces: Workspaces) -> int:
     return count
 
 
-def _free_of(workspaces: Workspaces, view: WorkspaceView, reaped: set[SessionId]) -> int:
+def _free_of(workspaces: WorkspaceFiles, view: WorkspaceView, reaped: set[SessionId]) -> int:
     run, keep, count = workspaces.database.run, workspaces.settings.keep, 0
     if view.state is WorkspaceState.REMOVED and view.snapshots and view.session_id not in reaped:
         reaped.add(view.session_id)
@@ -112,7 +112,7 @@ def _free_of(workspaces: Workspaces, view: WorkspaceView, reaped: set[SessionId]
     return count + _give_up(workspaces, run(snapshots.over, view.id, keep, idempotent=True))
 
 
-def _give_up(workspaces: Workspaces, found: Sequence[Kept]) -> int:
+def _give_up(workspaces: WorkspaceFiles, found: Sequence[Kept]) -> int:
     """Remove the refs of snapshots, after their rows say so; raise TreeError before that if they cannot be reached."""
     from agentmesh.git.elsewhere import free_refs, require_openable
 
@@ -126,7 +126,7 @@ def _give_up(workspaces: Workspaces, found: Sequence[Kept]) -> int:
     return len(found)
 
 
-def _keep_last(workspaces: Workspaces, row: Workspace) -> None:
+def _keep_last(workspaces: WorkspaceFiles, row: Workspace) -> None:
     """Make the present files a snapshot, if they are there and differ from the newest one."""
     if row.path is None or not Path(row.path).is_dir():
         return
@@ -138,7 +138,7 @@ def _keep_last(workspaces: Workspaces, row: Workspace) -> None:
             workspaces.chain(row.id).add(found.tree)
 
 
-def _remove_folder(workspaces: Workspaces, row: Workspace) -> bool:
+def _remove_folder(workspaces: WorkspaceFiles, row: Workspace) -> bool:
     from agentmesh.git.trees import remove_tree
 
     folder = workspaces.folders.of(row.id)

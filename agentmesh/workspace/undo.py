@@ -24,14 +24,14 @@ from agentmesh.workspace.results import Undone, UndoStatus
 from agentmesh.workspace.returning import Files
 
 if TYPE_CHECKING:
-    from agentmesh.workspace.files import WorkspaceFiles as Workspaces
+    from agentmesh.workspace.files import WorkspaceFiles
 
 _RECENT: Final = 500
 """Snapshots among which the newest undo is looked for."""
 
 
 def undo(
-    workspaces: Workspaces,
+    workspaces: WorkspaceFiles,
     agent: AgentId,
     *,
     files: bool = True,
@@ -64,7 +64,7 @@ def undo(
 
 
 def rewind(
-    workspaces: Workspaces,
+    workspaces: WorkspaceFiles,
     agent: AgentId,
     row: int,
     *,
@@ -82,7 +82,7 @@ def rewind(
 
 
 def redo(
-    workspaces: Workspaces,
+    workspaces: WorkspaceFiles,
     agent: AgentId,
     *,
     files: bool = True,
@@ -118,7 +118,7 @@ def redo(
     return done
 
 
-def _idle(workspaces: Workspaces, agent: AgentId) -> Agent:
+def _idle(workspaces: WorkspaceFiles, agent: AgentId) -> Agent:
     found = workspaces.database.run(agents.get, agent, idempotent=True)
     if found.status is AgentStatus.RUNNING:
         raise AgentBusy(f"{found.name} is working", hint="Interrupt it first, or wait until it is idle.")
@@ -126,7 +126,7 @@ def _idle(workspaces: Workspaces, agent: AgentId) -> Agent:
 
 
 def _to(
-    workspaces: Workspaces,
+    workspaces: WorkspaceFiles,
     me: Agent,
     row: int,
     files: bool,
@@ -156,7 +156,7 @@ def _to(
 
 
 def _back(
-    workspaces: Workspaces,
+    workspaces: WorkspaceFiles,
     me: Agent,
     after: int,
     row: int | None,
@@ -190,7 +190,7 @@ def _require_known(me: Agent, unknown: tuple[str, ...]) -> None:
         )
 
 
-def _newest_undo(workspaces: Workspaces, agent: AgentId) -> Snapshot | None:
+def _newest_undo(workspaces: WorkspaceFiles, agent: AgentId) -> Snapshot | None:
     """Return the newest undo that was not redone, unless the agent has changed files since."""
     redone = 0
     for one in workspaces.database.run(snapshots.of_agent, agent, limit=_RECENT, idempotent=True):
@@ -205,7 +205,7 @@ def _newest_undo(workspaces: Workspaces, agent: AgentId) -> Snapshot | None:
     return None
 
 
-def _again(workspaces: Workspaces, me: Agent, last: Snapshot, *, preview: bool, agreed: str | None) -> Undone:
+def _again(workspaces: WorkspaceFiles, me: Agent, last: Snapshot, *, preview: bool, agreed: str | None) -> Undone:
     """Bring back what an undo has taken back, where nobody has changed the files since."""
     run = workspaces.database.run
     workspace = run(rows.get, last.workspace_id, idempotent=True)
