@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agentmesh.config.rules import written
+from agentmesh.config.rules import rule_text
 from agentmesh.config.templates import Piece, PieceKind
 from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.errors import UsageError
@@ -113,7 +113,7 @@ class Filling:
     def rules(self) -> Sequence[str]:
         """The rules that would allow it without asking, as people write them."""
         found: list[Rule] = [rule for one in self._actions.values() for rule in one.verdict.always]
-        return [written(rule) for rule in dict.fromkeys(found)]
+        return [rule_text(rule) for rule in dict.fromkeys(found)]
 
     @property
     def digest(self) -> str:

@@ -58,11 +58,11 @@ def _guides_of_types(types: Iterable[AgentType], environ: Mapping[str, str], wor
 
 
 def _rules(settings: Settings) -> Iterator[Check]:
-    from agentmesh.config.rules import written
+    from agentmesh.config.rules import rule_text
 
     lists: dict[tuple[str, str], list[str]] = {}
     for each in settings.rules:
-        lists.setdefault((each.source, each.rule.effect.value), []).append(written(each.rule))
+        lists.setdefault((each.source, each.rule.effect.value), []).append(rule_text(each.rule))
     for (source, effect), rules in lists.items():
         yield "ok", "rules", f"{effect} {', '.join(rules)} ({source})", ""
 

@@ -58,7 +58,7 @@ def sourced(table: Mapping[Decision, Sequence[str]], source: str, *, from_projec
             yield SourcedRule(parsed(effect, text), source, from_project)
 
 
-def written(rule: Rule) -> str:
+def rule_text(rule: Rule) -> str:
     """Return a rule as a person writes it."""
     return rule.tool if rule.pattern == "*" else f"{rule.tool}({rule.pattern})"
 
@@ -91,7 +91,7 @@ def unmatched(rules: Iterable[SourcedRule], known: Sequence[str]) -> list[Proble
         if not any(may_mean(tool, name) for name in known):
             close = difflib.get_close_matches(tool.lower(), known, n=1)
             meant = f"did you mean {close[0]}?" if close else f"the tools are {', '.join(known)}"
-            rule = one_line(f"{each.rule.effect.value} {written(each.rule)}", 80)
+            rule = one_line(f"{each.rule.effect.value} {rule_text(each.rule)}", 80)
             problems.append(Problem(each.source, f"the rule {rule} matches no tool; {meant}"))
     return problems
 

@@ -14,28 +14,38 @@ DEEPEST: Final = 200
 """The deepest nesting of lists and objects: pydantic's limit, which recursive code can walk."""
 
 
-def parse(
-    text: str | bytes, *, strict: bool = True, written: bool = False, unique: bool = False, held: bool = False
-) -> Any:
+def parse(text: str | bytes) -> Any:
     """Return the value of a JSON text; raise ValueError if it is not JSON or nests deeper than DEEPEST.
 
-    A model that repeats itself writes thousands of brackets, and ``json.loads`` raises RecursionError for them. With
-    ``strict=False`` strings may have line breaks in them. With ``written`` numbers stay the texts that were written.
-    With ``unique`` an object that has a key twice raises ValueError. With ``held`` numbers are read by ``number``.
+    A model that repeats itself writes thousands of brackets, and ``json.loads`` raises RecursionError for them.
     """
-    words = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+    return _parsed(text.decode("utf-8-sig") if isinstance(text, bytes) else text)
+
+
+def parse_unique(text: str, *, strict: bool = True) -> Any:
+    """Parse likewise; raise ValueError also if an object has a key twice.
+
+    With ``strict=False`` strings may have line breaks in them.
+    """
+    return _parsed(text, strict=strict, object_pairs_hook=_once)
+
+
+def parse_numbers_as_texts(text: str) -> Any:
+    """Parse likewise, but leave each number as the text that was written."""
+    return _parsed(text, parse_int=str, parse_float=str, parse_constant=str)
+
+
+def parse_any_number(text: str) -> Any:
+    """Parse likewise, but leave a number as a text if Python cannot hold it (see ``number``)."""
+    return _parsed(text, parse_int=number, parse_float=number, parse_constant=number)
+
+
+def _parsed(text: str, **options: Any) -> Any:
     try:
-        if written:
-            value = json.loads(words, strict=strict, parse_int=str, parse_float=str, parse_constant=str)
-        elif held:
-            value = json.loads(words, strict=strict, parse_int=number, parse_float=number, parse_constant=number)
-        elif unique:
-            value = json.loads(words, strict=strict, object_pairs_hook=_once)
-        else:
-            value = json.loads(words) if strict else json.loads(words, strict=False)
+        value = json.loads(text, **options)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
-    if words.count("[") + words.count("{") > DEEPEST and isinstance(value, dict | list) and _is_deeper(value):
+    if text.count("[") + text.count("{") > DEEPEST and isinstance(value, dict | list) and _is_deeper(value):
         raise ValueError(_TOO_DEEP)
     return value
 

@@ -59,7 +59,7 @@ def _with_texts(known: dict[str, Any], error: ValidationError, arguments: str) -
 
     A list stays one: a command that came as a list of words is no text of a command.
     """
-    written = jsontext.parse(arguments or "{}", written=True)
+    written = jsontext.parse_numbers_as_texts(arguments or "{}")
     for problem in error.errors(include_url=False, include_context=False):
         if problem["type"] == "string_type" and isinstance(problem["input"], bool | int | float | dict):
             known = _replaced(known, written, problem["loc"])
@@ -73,7 +73,7 @@ def _replaced(value: Any, written: Any, place: Sequence[int | str]) -> Any:
     if not place:
         return str(value).lower() if isinstance(value, bool) else written
     if isinstance(written, str):  # a list or an object that came as a JSON string
-        written = jsontext.parse(written, written=True)
+        written = jsontext.parse_numbers_as_texts(written)
     step, rest = place[0], place[1:]
     if isinstance(step, str) and not isinstance(value, dict):  # the name of a type within a union
         return _replaced(value, written, rest)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from agentmesh.config.rules import written
+from agentmesh.config.rules import rule_text
 from agentmesh.domain.fan_out import Start
 from agentmesh.domain.parts import COMMANDS
 from agentmesh.domain.permissions import Decision, Permissions, Verdict, refusal, says
@@ -131,7 +131,7 @@ class Asking:
             raise ToolError(message, hint, refused=True)
         how: dict[str, Any] = {"allow_with": f"--permission-mode {verdict.allowed_by.value}"}
         if verdict.decision is Decision.ASK:
-            how["allow_rules"] = [written(rule) for rule in verdict.always]
+            how["allow_rules"] = [rule_text(rule) for rule in verdict.always]
         raise ToolError(message, hint, refused=True, **how)
 
     def admitted(self, tool: Tool, call: OpenCall, context: ToolContext) -> ToolContext:

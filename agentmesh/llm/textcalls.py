@@ -259,7 +259,7 @@ def _near(offered: _Offered) -> re.Pattern[str]:
 def _value(text: str, offered: _Offered, near: re.Pattern[str], unnamed: _Offered) -> _Value:
     """Return what a JSON text is: an object or a list; ``unnamed`` are the tools that need no name to be seen."""
     try:
-        value = jsontext.parse(text, strict=False, unique=True)  # models put line breaks into their strings
+        value = jsontext.parse_unique(text, strict=False)  # models put line breaks into their strings
     except ValueError:
         return _Value(is_near=bool(near.search(text)), is_unknown=bool(_UNKNOWN.match(text)))
     if isinstance(value, dict) and value.keys() == {"tool_calls"}:
@@ -351,7 +351,7 @@ def _arguments(value: Any) -> str | None:
     """Return the arguments as JSON text, given an object or its text."""
     if isinstance(value, str):
         try:
-            value = jsontext.parse(value, unique=True)
+            value = jsontext.parse_unique(value)
         except ValueError:
             return None
     if not isinstance(value, dict) or _is_form(value):

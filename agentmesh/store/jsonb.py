@@ -17,7 +17,7 @@ def jsonb(value: Any) -> Jsonb:
     return Jsonb(value, dumps=_dumps)
 
 
-def written(value: Any) -> str:
+def json_text(value: Any) -> str:
     """Return the value as the text of a jsonb parameter, cleaned by ``storable_json``.
 
     The encoded text shows whether it needs cleaning, so that not every string has to be looked at.
@@ -41,4 +41,4 @@ def _is_unicode(text: str) -> bool:
 
 
 def _dumps(value: Any) -> bytes:
-    return written(value).encode()
+    return json_text(value).encode()

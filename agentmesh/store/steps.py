@@ -16,7 +16,7 @@ from agentmesh.domain.rows import Allowance, OpenCall, Row, Standing
 from agentmesh.domain.states import AgentStatus, Kind
 from agentmesh.sql import statement
 from agentmesh.store.call import Lease, caller, scalar, typed_row
-from agentmesh.store.jsonb import jsonb, written
+from agentmesh.store.jsonb import json_text, jsonb
 from agentmesh.store.mailbox import require_size
 
 Results = Mapping[int, Mapping[str, Any]]
@@ -130,7 +130,7 @@ def begin_step(
     stay even if it raises TurnInterrupted. They are not flushed to disk if none of their calls was started: after a
     crash of the server, those calls are open again.
     """
-    found = written(_entries(results, seen, snapshots)) if results else None
+    found = json_text(_entries(results, seen, snapshots)) if results else None
     values = {"agent": lease.agent_id, "after": after, "results": found, **asked(planned), **caller(lease)}
     begun = scalar(conn, statement("steps.begin_step"), values, dict)
     if begun.get("interrupted"):
@@ -178,9 +178,9 @@ def finish_step(
     """
     values = {
         "agent": lease.agent_id,
-        "content": written(content),
-        "calls": written(calls),
-        "usage": written(usage),
+        "content": json_text(content),
+        "calls": json_text(calls),
+        "usage": json_text(usage),
         "after": after,
         **caller(lease),
     }

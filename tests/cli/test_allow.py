@@ -8,7 +8,7 @@ import shlex
 import pytest
 
 from agentmesh.cli.allowing import allow_options, allow_rule
-from agentmesh.config.rules import written
+from agentmesh.config.rules import rule_text
 from agentmesh.domain.errors import UsageError
 
 DEMO = ("--model", "demo")
@@ -92,6 +92,6 @@ def test_an_agent_cannot_allow_itself_anything(am):
 def test_the_option_that_is_named_gives_the_rule_back(text: str):
     (option,) = allow_options([text])
     name, rule = shlex.split(option)
-    assert (name, written(allow_rule(rule))) == ("--allow", text)
+    assert (name, rule_text(allow_rule(rule))) == ("--allow", text)
     with pytest.raises(UsageError):
         allow_rule(f"{text} nonsense")

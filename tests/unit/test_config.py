@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentmesh.config import paths, sources
-from agentmesh.config.rules import written
+from agentmesh.config.rules import rule_text
 from agentmesh.config.schema import TypeSettings
 from agentmesh.config.settings import Settings, load, resolve_model
 from agentmesh.domain.errors import ConfigError
@@ -464,7 +464,7 @@ def test_rules_of_user_and_project_are_added_up(machine):
     machine.project("[permissions]\ndeny = ['bash(curl *)']\nask = ['read']\nallow = []")
     settings = machine.load()
     mine, theirs = str(machine.user_file), str(machine.project_file)
-    assert [(f"{each.rule.effect} {written(each.rule)}", each.source) for each in settings.rules] == [
+    assert [(f"{each.rule.effect} {rule_text(each.rule)}", each.source) for each in settings.rules] == [
         ("deny read(*.pem)", mine),
         ("deny write", mine),
         ("ask web_fetch", mine),
@@ -480,7 +480,7 @@ def test_a_project_that_would_allow_still_denies(machine):
     machine.user("permissions.deny = ['bash(rm *)']")
     machine.project("[permissions]\nallow = ['bash']\ndeny = ['write']")
     settings = machine.load()
-    assert [written(each.rule) for each in settings.rules] == ["bash(rm *)", "write"]
+    assert [rule_text(each.rule) for each in settings.rules] == ["bash(rm *)", "write"]
     (warning,) = settings.warnings
     assert warning == f"{machine.project_file}: permissions.allow is ignored: a project's file may only deny and ask."
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from agentmesh.config.forms import Refused
-from agentmesh.config.rules import SourcedRule, parsed, permissions, split, unmatched, written
+from agentmesh.config.rules import SourcedRule, parsed, permissions, rule_text, split, unmatched
 from agentmesh.domain.permissions import Decision, Permissions, Rule
 
 DENY, ASK, ALLOW = Decision.DENY, Decision.ASK, Decision.ALLOW
@@ -51,7 +51,7 @@ def test_only_patterns_of_paths_are_paths():
 
 def test_a_rule_is_written_as_it_was_read():
     for text in ("write", "bash(git log *)", "task(explore)"):
-        assert written(parsed(DENY, text)) == text
+        assert rule_text(parsed(DENY, text)) == text
 
 
 def test_lists_with_commas_keep_what_is_in_brackets():

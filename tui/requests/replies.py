@@ -65,9 +65,9 @@ def refused(reason: str) -> dict[str, Any]:
 
 def proposed_rules(request: Request) -> str:
     """Return the rules of "always" as a person edits them, one a line; "" if a line cannot show one of them."""
-    from agentmesh.config.rules import written
+    from agentmesh.config.rules import rule_text
 
-    lines = [written(rule) for rule in _rules_of(request)]
+    lines = [rule_text(rule) for rule in _rules_of(request)]
     return "\n".join(lines) if all(printable(line) == line and "\n" not in line for line in lines) else ""
 
 

@@ -24,7 +24,7 @@ _NAME_WIDTH = 100
 def _json(text: str) -> Any:
     """Return a value of PostgreSQL's; one that nests too deep to be printed stays text."""
     try:
-        return jsontext.parse(text, held=True)
+        return jsontext.parse_any_number(text)
     except ValueError:
         return text
 
