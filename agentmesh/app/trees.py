@@ -13,7 +13,6 @@ from agentmesh.domain.shape import SAME, Shape
 
 if TYPE_CHECKING:
     from agentmesh.app.mesh import Mesh
-    from agentmesh.domain.cancel import Cancel
     from agentmesh.git.facts import FileChange
     from agentmesh.store.call import Lease
     from agentmesh.store.travel import Forked
@@ -141,32 +140,22 @@ def merge(
     check: str | None = None,
     preview: bool = False,
     agreed: str | None = None,
-    cancel: Cancel | None = None,
     progress: Callable[[str], None] = lambda _text: None,
-    show: Callable[[str], None] = lambda _text: None,
 ) -> MergeResult:
     """Merge the files of an agent's own tree into what it was made from, for a person; ``down``: the other way round.
 
     ``check`` is a command that must exit with 0 in the merged files. ``agreed`` is the plan of the preview that a
     person has agreed to: if it has changed, the result is only a preview of the new one. ``progress`` is told what goes
-    on, ``show`` the newest lines of the check's output. Raise as ``merging.merge`` does.
+    on. Raise as ``merging.merge`` does.
     """
     from agentmesh.workspace import merging
 
-    run = None if check is None else _check(mesh, session, agent, check, show)
-    return merging.merge(
-        mesh.workspaces,
-        agent,
-        down=down,
-        check=run,
-        preview=preview,
-        agreed=agreed,
-        cancel=cancel,
-        progress=progress,
-    )
+    run = None if check is None else _check(mesh, session, agent, check)
+    terms = merging.MergeTerms(run, preview=preview, agreed=agreed)
+    return merging.merge(mesh.workspaces, agent, down=down, terms=terms, progress=progress)
 
 
-def _check(mesh: Mesh, session: Session, agent: AgentId, check: str, show: Callable[[str], None]) -> CheckCommand:
+def _check(mesh: Mesh, session: Session, agent: AgentId, check: str) -> CheckCommand:
     """Return a person's check. It runs what the agent has written, so it sees no file that the agent must not read."""
     from agentmesh.engine.tool import Rights
     from agentmesh.store import forms
@@ -177,9 +166,7 @@ def _check(mesh: Mesh, session: Session, agent: AgentId, check: str, show: Calla
     rights = Rights(*mesh.database.run(forms.rights, agent, idempotent=True))
     project = Path(session.workdir)
     withheld = ToolGate(walls=mesh.walls).withheld("bash", rights, project, approved=True)
-    return CheckCommand(
-        check, Spawner(), mesh.walls, agent, str(session.id), show=show, withheld=withheld, project=project
-    )
+    return CheckCommand(check, Spawner(), mesh.walls, agent, str(session.id), withheld=withheld, project=project)
 
 
 def target_of(result: MergeResult, session: Session) -> str:

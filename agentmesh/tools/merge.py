@@ -62,6 +62,9 @@ class Merge:
             raise ToolError("There are no working trees here.", "Work in the session's directory.")
         down = args.agent.strip().lower() == _PARENT
         source = context.agent_id if down else self._source(args.agent, context)
+        terms = merging.MergeTerms(
+            self._check(args, context), context.forbidden, context.withheld, preview=args.preview
+        )
         try:
             result = merging.merge(
                 self._workspaces,
@@ -69,10 +72,7 @@ class Merge:
                 by=context.agent_id,
                 lease=context.own_lease,
                 down=down,
-                check=self._check(args, context),
-                forbidden=context.forbidden,
-                withheld=context.withheld,
-                preview=args.preview,
+                terms=terms,
                 cancel=context.cancel,
                 progress=context.progress,
             )

@@ -42,6 +42,22 @@ _CHECKS: Final = 3
 _LONGEST_DIFF: Final = 64 * 1024
 
 
+@dataclass(frozen=True, slots=True)
+class MergeTerms:
+    """What a merge must respect, and how far it goes."""
+
+    check: Check | None = None
+    """The check that the merged files must pass."""
+    forbidden: Callable[[str], bool] | None = None
+    """Whether the agent that asks may not write a file; None: it may write all."""
+    withheld: Callable[[str], bool] | None = None
+    """Whether a preview must not show a file; None: it shows all."""
+    preview: bool = False
+    """Only show what a merge would do: change nothing, and tell nobody."""
+    agreed: str | None = None
+    """The plan of a preview that a person has agreed to. If another one is to be written by now, only preview that."""
+
+
 class _Moved(Exception):
     """Files or rows changed between a look and the next step: look again."""
 
@@ -61,11 +77,7 @@ class _Merging:
     target_agent: AgentId | None
     source_agent: AgentId
     lease: Lease | None
-    check: Check | None
-    forbidden: Callable[[str], bool] | None
-    withheld: Callable[[str], bool] | None
-    preview: bool
-    agreed: str | None
+    terms: MergeTerms
     cancel: Cancel
     progress: Callable[[str], None]
     down: bool = field(init=False)
@@ -125,7 +137,7 @@ class _Merging:
     def _without_writing(self, store: Store, look: _Look) -> MergeResult | None:
         """Return the result if nothing is to be written: a preview, nothing new, or conflicts."""
         sides, merged = look
-        if self.preview:
+        if self.terms.preview:
             return self._preview(store, look)
         if self.cancel.is_set():
             return self._result(MergeStatus.STOPPED)
@@ -137,7 +149,7 @@ class _Merging:
         self._require_allowed(look)
         if marked := self._marked(store, look):
             return self._unsolved(look, marked)
-        if self.agreed not in (None, _plan_id(look)):
+        if self.terms.agreed not in (None, _plan_id(look)):
             return self._preview(store, look)
         return None
 
@@ -162,7 +174,8 @@ class _Merging:
 
     def _require_allowed(self, look: _Look) -> None:
         """Refuse a merge that would write a file which rules deny to the agent that asks for it."""
-        denied = [one.path for one in look.merged.changes if self.forbidden and self.forbidden(one.path)]
+        forbidden = self.terms.forbidden
+        denied = [one.path for one in look.merged.changes if forbidden and forbidden(one.path)]
         if denied:
             raise NotMergeable(
                 f"{self.source_name} changed files that a rule keeps from being written: {words.listed(denied)}",
@@ -184,7 +197,7 @@ class _Merging:
         return self._result(MergeStatus.NOTHING)
 
     def _shown(self, one: FileDiff) -> str:
-        if self.withheld and self.withheld(one.path):
+        if self.terms.withheld and self.terms.withheld(one.path):
             return f"{one.path}: not shown, because a rule keeps it from being read"
         return one.text or f"{one.path}: binary"
 
@@ -217,12 +230,12 @@ class _Merging:
         return replace(result, id=row.id)
 
     def _needs_check(self, tree: str | None) -> bool:
-        return self.check is not None and (self.checked is None or self.checked[0] != tree)
+        return self.terms.check is not None and (self.checked is None or self.checked[0] != tree)
 
     def _run_check(self, store: Store, tree: str) -> MergeResult | None:
         from agentmesh.workspace.checks import throw_away_tree
 
-        assert self.check is not None  # noqa: S101  _needs_check has looked
+        assert self.terms.check is not None  # noqa: S101  _needs_check has looked
         self.checks += 1
         if self.checks > _CHECKS:
             return self._result(MergeStatus.CHANGED, note="The files kept changing while the check ran.")
@@ -230,7 +243,7 @@ class _Merging:
         folders, given = self.workspaces.folders, self.workspaces.settings
         with throw_away_tree(store.place, folders.trees, tree, copy=given.copy, link=given.link) as folder:
             self.progress("checking the merge")
-            checked = self.check(folder, self.cancel)
+            checked = self.terms.check(folder, self.cancel)
         self.checked = (tree, checked)
         if checked.stopped or self.cancel.is_set():
             return self._result(MergeStatus.STOPPED)
@@ -316,11 +329,7 @@ def merge(
     by: AgentId | None = None,
     lease: Lease | None = None,
     down: bool = False,
-    check: Check | None = None,
-    forbidden: Callable[[str], bool] | None = None,
-    withheld: Callable[[str], bool] | None = None,
-    preview: bool = False,
-    agreed: str | None = None,
+    terms: MergeTerms = MergeTerms(),
     cancel: Cancel | None = None,
     progress: Callable[[str], None] = lambda _text: None,
 ) -> MergeResult:
@@ -328,10 +337,8 @@ def merge(
 
     ``by`` is the agent that asks, whose workspace gets the files; None is a person. ``down`` merges the other way
     round: the newest files of the workspace that the agent's tree was made from, into the agent's tree, with conflict
-    markers. ``forbidden`` says which files it may not write, ``withheld`` which a preview does not show. With a
-    ``lease`` the result of a merge that was made or refused becomes that of its call; nothing, preview and stopped are
-    left to the caller. ``preview`` changes nothing and tells nobody. ``agreed`` is the plan of a preview: if another
-    one is to be written by now, this is only a preview of that.
+    markers. With a ``lease`` a merge that was made or refused also stores the result of the call that asked for it. The
+    caller stores any other result: nothing to merge, a preview, or stopped.
 
     Raise UnknownAgent, NotMergeable, NoRepository, TreeBusy or TreeError if there are no two trees to merge.
     """
@@ -344,6 +351,4 @@ def merge(
     target, source = (agent, above) if down else (by or above, agent)
     if source is None:
         raise NotMergeable("nobody works in the files that the tree was made from", hint="Merge it into them instead.")
-    return _Merging(
-        workspaces, target, source, lease, check, forbidden, withheld, preview, agreed, cancel or Cancel(), progress
-    ).run()
+    return _Merging(workspaces, target, source, lease, terms, cancel or Cancel(), progress).run()

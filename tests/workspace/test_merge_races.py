@@ -17,6 +17,7 @@ from agentmesh.git.folders import Folders
 from agentmesh.store import agents
 from agentmesh.workspace import merging
 from agentmesh.workspace.applying import finish_left
+from agentmesh.workspace.merging import MergeTerms
 from agentmesh.workspace.results import Checked, MergeResult, MergeStatus
 from agentmesh.workspace.sweep import sweep
 from agentmesh.workspace.workspaces import Workspaces
@@ -78,7 +79,7 @@ def test_what_a_step_changes_while_the_check_runs_is_checked_too(grove: Rig):
             rig.run("go on")
         return Checked("make test", 0, "")
 
-    assert merging.merge(here(rig), rig.agent("child"), check=check).status is MergeStatus.MERGED
+    assert merging.merge(here(rig), rig.agent("child"), terms=MergeTerms(check=check)).status is MergeStatus.MERGED
     assert seen == [False, True]
     assert (rig.workdir / "meanwhile.txt").exists()
     assert (rig.workdir / "made.txt").exists()
@@ -138,7 +139,7 @@ def test_a_source_that_is_killed_while_it_is_checked_is_merged_all_the_same(grov
         rig.kill("child")
         return Checked("make test", 0, "")
 
-    assert merging.merge(here(rig), child, check=check).status is MergeStatus.MERGED
+    assert merging.merge(here(rig), child, terms=MergeTerms(check=check)).status is MergeStatus.MERGED
     assert (rig.workdir / "made.txt").exists()
 
 
@@ -159,7 +160,7 @@ def test_a_source_whose_tree_is_removed_while_it_is_checked_is_merged_all_the_sa
         rig.until(lambda: swept(rig, tree), "the end of the tree")
         return Checked("make test", 0, "")
 
-    assert merging.merge(here(rig), child, check=check).status is MergeStatus.MERGED
+    assert merging.merge(here(rig), child, terms=MergeTerms(check=check)).status is MergeStatus.MERGED
     assert (rig.workdir / "made.txt").exists()
     assert not tree.parent.exists()
 

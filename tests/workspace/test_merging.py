@@ -19,6 +19,7 @@ from agentmesh.llm.simulator.request import read_mail
 from agentmesh.store import sessions
 from agentmesh.tools.wall.walls import Walls
 from agentmesh.workspace import merging
+from agentmesh.workspace.merging import MergeTerms
 from agentmesh.workspace.results import MergeStatus
 from tests.fixtures.engine import Rig, call, do, once, say
 from tests.fixtures.repositories import untouched, write
@@ -122,7 +123,7 @@ def test_what_the_person_has_changed_meanwhile_is_merged_with_it(grove: Rig):
 def test_a_preview_changes_nothing(grove: Rig):
     rig = grove
     with_child(rig, edit("a.txt", "changed\n"))
-    result = merging.merge(here(rig), rig.agent("child"), preview=True)
+    result = merging.merge(here(rig), rig.agent("child"), terms=MergeTerms(preview=True))
     assert result.status is MergeStatus.PREVIEW
     assert "+changed" in result.diff
     assert (rig.workdir / "a.txt").read_text() == "not committed\n"
@@ -133,16 +134,16 @@ def test_only_what_was_agreed_to_is_merged(grove: Rig):
     rig = grove
     with_child(rig, edit("a.txt", "changed\n"))
     child, tree = rig.agent("child"), tree_of(rig, "child")
-    shown = merging.merge(here(rig), child, preview=True)
+    shown = merging.merge(here(rig), child, terms=MergeTerms(preview=True))
     for changed in ({"more.txt": "more\n"}, {"more.txt": "text\n"}):  # also if the names and figures are the same
         write(tree, changed)
-        again = merging.merge(here(rig), child, agreed=shown.plan)
+        again = merging.merge(here(rig), child, terms=MergeTerms(agreed=shown.plan))
         assert (again.status, [one.path for one in again.files]) == (MergeStatus.PREVIEW, ["a.txt", "more.txt"])
         assert again.plan != shown.plan
         shown = again
     assert not (rig.workdir / "more.txt").exists()
     write(rig.workdir, {"mine.txt": "of the person\n"})
-    assert merging.merge(here(rig), child, agreed=shown.plan).status is MergeStatus.MERGED
+    assert merging.merge(here(rig), child, terms=MergeTerms(agreed=shown.plan)).status is MergeStatus.MERGED
     assert (rig.workdir / "more.txt").read_text() == "text\n"
 
 
@@ -206,7 +207,7 @@ def test_a_preview_shows_an_agent_no_file_that_it_must_not_read(grove: Rig):
     assert "+b = 2" in shown["diff"]
     assert "a.txt: not shown, because a rule keeps it from being read" in shown["diff"]
     assert "canary" not in json.dumps(rig.rows("child"), default=str)
-    assert "+canary" in merging.merge(here(rig), rig.agent("child"), down=True, preview=True).diff
+    assert "+canary" in merging.merge(here(rig), rig.agent("child"), down=True, terms=MergeTerms(preview=True)).diff
 
 
 def test_mail_about_a_conflict_shows_an_agent_no_file_that_it_must_not_read(grove: Rig):
@@ -238,7 +239,7 @@ def test_files_with_conflict_markers_are_not_merged(grove: Rig):
     session = rig.db.run(sessions.get, rig.one("select session_id from agentmesh.agents where id = %s", rig.root))
     assert about_merge(up, session).text == f"Nothing was merged. child was told and works on it. {up.note}"
     assert (rig.workdir / "a.txt").read_text() == "of the user\n"
-    preview = merging.merge(here(rig), rig.agent("child"), preview=True)
+    preview = merging.merge(here(rig), rig.agent("child"), terms=MergeTerms(preview=True))
     assert preview.note == up.note + " A merge would be refused."
 
 
@@ -253,7 +254,7 @@ def test_a_file_that_is_about_conflict_markers_is_merged(grove: Rig):
     assert merging.merge(here(rig), rig.agent("child")).note == "Conflict markers are left in: a.txt."
     rig.rest()
     write(tree_of(rig, "child"), {"a.txt": "of both\n"})
-    assert merging.merge(here(rig), rig.agent("child"), preview=True).note == ""
+    assert merging.merge(here(rig), rig.agent("child"), terms=MergeTerms(preview=True)).note == ""
     assert merging.merge(here(rig), rig.agent("child")).status is MergeStatus.MERGED
     assert (rig.workdir / "fixture.txt").read_text() == MARKED
 

@@ -15,6 +15,7 @@ from agentmesh.domain.errors import SessionRunning
 from agentmesh.store import leases, sessions
 from agentmesh.workspace import merging, repair, sweep
 from agentmesh.workspace.deleting import delete_session
+from agentmesh.workspace.merging import MergeTerms
 from agentmesh.workspace.results import Checked, Fault, MergeStatus
 from tests.fixtures.engine import Rig, call, do, once, say, when
 from tests.fixtures.repositories import git, write
@@ -361,7 +362,7 @@ def test_a_check_that_is_interrupted_leaves_everything_as_it_was(grove: Rig):
         cancel.set(CancelReason.INTERRUPT)
         return Checked("make test", None, "", stopped=True)
 
-    result = merging.merge(here(rig), rig.agent("child"), check=check, cancel=cancel)
+    result = merging.merge(here(rig), rig.agent("child"), terms=MergeTerms(check=check), cancel=cancel)
     assert result.status is MergeStatus.STOPPED
     assert not seen[0].exists()
     assert (rig.workdir / "a.txt").read_text() == "not committed\n"
