@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from agentmesh.config import unlinked
+from agentmesh.config import nofollow
 from agentmesh.domain import images
 from agentmesh.domain.errors import BadImage
 from agentmesh.domain.ids import AgentId
@@ -71,7 +71,7 @@ def _load(path: Path, real: str) -> Image:
     """Return the image in a file, opened by its real path so that no link leads elsewhere; raise BadImage."""
     shown = one_line(path.name or str(path), 80)
     try:
-        fd = unlinked.open_file(real)
+        fd = nofollow.open_file(real)
         with os.fdopen(fd, "rb") as file:
             facts = os.fstat(fd)
             if not stat.S_ISREG(facts.st_mode):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentmesh.config.rules import rule_text
-from agentmesh.config.templates import Piece, PieceKind
+from agentmesh.config.templates import PieceKind, TemplatePiece
 from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.images import SUFFIXES
@@ -55,7 +55,7 @@ class Filled(NamedTuple):
 class _Action:
     """A command or a file of a template, as it was judged."""
 
-    piece: Piece
+    piece: TemplatePiece
     verdict: Verdict
 
     @property
@@ -80,7 +80,7 @@ class Filling:
         """
         self._mesh, self._command = mesh, command
         self._text = command.expand(arguments)
-        self._pieces: Sequence[Piece] = ()
+        self._pieces: Sequence[TemplatePiece] = ()
         self._actions: Mapping[int, _Action] = {}
         if not command.has_actions:
             return
@@ -152,7 +152,7 @@ class Filling:
         allowed = database.run(requests.rules, session, idempotent=True)
         return Rights(self._agent.permissions, Allowance(mode, allowed, attended=True))
 
-    def _judged(self, piece: Piece) -> _Action:
+    def _judged(self, piece: TemplatePiece) -> _Action:
         is_command = piece.kind is PieceKind.COMMAND
         given = {"command": piece.text} if is_command else {"path": piece.path}
         tool, own = _TOOLS[piece.kind], self._root.own
@@ -169,7 +169,7 @@ class Filling:
     def _project(self) -> Path:
         return self._root.own.project if self._root.own else self._root.path
 
-    def _is_there(self, piece: Piece) -> bool:
+    def _is_there(self, piece: TemplatePiece) -> bool:
         """Whether a piece names a file that is there; otherwise its name stays words."""
         try:
             return piece.kind is PieceKind.FILE and (self._root.path / piece.path).is_file()

@@ -28,12 +28,12 @@ from agentmesh.tools.below import open_as_person
 
 if TYPE_CHECKING:
     from agentmesh.config.agent_types import AgentType
-    from agentmesh.config.catalog import Catalog, Loaded
     from agentmesh.config.custom_commands import CustomCommands
     from agentmesh.config.documents import Problem
     from agentmesh.config.mcp import McpServers
     from agentmesh.config.mcp_settings import McpSettings
     from agentmesh.config.skills import Skill
+    from agentmesh.config.type_catalog import Catalog, LoadedTypes
     from agentmesh.engine.tool import Tool
     from agentmesh.store.embedded import EmbeddedServer
     from agentmesh.store.link import Pulse
@@ -279,7 +279,7 @@ class Mesh:
         """Return whether approved commands of agents run behind a wall here; the first call takes a moment."""
         return self.settings.sandbox.bash != "off" and not self.walls.problem()
 
-    def agent_types(self, workdir: Path) -> Loaded:
+    def agent_types(self, workdir: Path) -> LoadedTypes:
         """Return the types of sub-agents for a working directory, from their current files, and their problems."""
         found = self._catalog.of(workdir.resolve())
         return replace(found, types={**found.types, **self.own_types}) if self.own_types else found
@@ -298,7 +298,7 @@ class Mesh:
 
     @cached_property
     def _catalog(self) -> Catalog:
-        from agentmesh.config.catalog import Catalog
+        from agentmesh.config.type_catalog import Catalog
 
         return Catalog(self.environ, self.settings.model_aliases, lambda where: self.projects.of(where).agent_types)
 

@@ -7,18 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from agentmesh.domain.errors import DatabaseError
-from agentmesh.workspace.elsewhere import Elsewhere
+from agentmesh.workspace.other_databases import OtherDatabases
 
 if TYPE_CHECKING:
     from agentmesh.config.settings import Settings
 
 
-def workspaces_elsewhere(settings: Settings, environ: Mapping[str, str]) -> Callable[[], Elsewhere]:
+def workspaces_elsewhere(settings: Settings, environ: Mapping[str, str]) -> Callable[[], OtherDatabases]:
     """Return a function that asks the other databases of these settings for the workspaces that they know."""
     return partial(_ask, settings, environ)
 
 
-def _ask(settings: Settings, environ: Mapping[str, str]) -> Elsewhere:
+def _ask(settings: Settings, environ: Mapping[str, str]) -> OtherDatabases:
     from agentmesh.app.databases import Databases
     from agentmesh.store import workspaces
 
@@ -29,4 +29,4 @@ def _ask(settings: Settings, environ: Mapping[str, str]) -> Elsewhere:
         answers = every.ask(lambda mesh: mesh.database.run(workspaces.listing, None, idempotent=True), others)
     known = {view.id: name for name, views in answers.given.items() for view in views}
     silent = tuple(name for name, error in answers.missing.items() if isinstance(error, DatabaseError))  # no twins
-    return Elsewhere(known, silent, settings.name_among_several)
+    return OtherDatabases(known, silent, settings.name_among_several)

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 def allow_rule(text: str) -> Rule:
     """Parse a rule of the command line; raise UsageError if it is not a rule."""
-    from agentmesh.config.forms import Refused
+    from agentmesh.config.forms import BadValue
     from agentmesh.config.rules import parsed
     from agentmesh.domain.permissions import Decision
 
     try:
         return parsed(Decision.ALLOW, text)
-    except Refused as refused:
+    except BadValue as refused:
         raise UsageError(f"--allow {refused.complaint}.", hint='For example: --allow "bash(pytest *)"') from refused
 
 

@@ -13,8 +13,8 @@ from agentmesh.cli.render.data import agent_data, emit, in_database
 from agentmesh.cli.serving import tell_unserved
 from agentmesh.cli.talk import say
 from agentmesh.domain.attention import Need
+from agentmesh.domain.folded_agents import is_folded, resting, silent, silent_note
 from agentmesh.domain.ids import short
-from agentmesh.domain.resting import is_folded, resting, silent, silent_note
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh

@@ -9,7 +9,7 @@ from agentmesh.cli.place import PlaceOptions
 if TYPE_CHECKING:
     from agentmesh.config.settings import Settings
     from agentmesh.store.checks import Invariant
-    from agentmesh.workspace.results import Finding
+    from agentmesh.workspace.results import TreeFinding
 
 _SHOWN = 20
 """Rows of one invariant that people see; JSON has more."""
@@ -28,7 +28,7 @@ def look(place: PlaceOptions, settings: Settings) -> list[Invariant]:
         return mesh.database.run(checks.look, idempotent=True)
 
 
-def files(place: PlaceOptions, settings: Settings) -> list[Finding]:
+def files(place: PlaceOptions, settings: Settings) -> list[TreeFinding]:
     """Return what is wrong between rows and the directories of this host (I27); look at nothing if the schema differs.
 
     Raise the error that makes the look impossible.

@@ -18,7 +18,7 @@ def guides_checks(
 ) -> Iterator[Check]:
     """Yield the rules by file, the types with their source, and all remarks; ``tools`` are the existing tools."""
     from agentmesh.config import instructions, remarks
-    from agentmesh.config.catalog import Catalog
+    from agentmesh.config.type_catalog import Catalog
 
     yield from _rules(settings)
     types = Catalog(environ, settings.model_aliases, lambda _workdir: settings.agent_types)

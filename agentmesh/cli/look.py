@@ -14,8 +14,8 @@ from agentmesh.cli.render.data import agent_data, emit, in_database
 from agentmesh.cli.serving import tell_unserved
 from agentmesh.cli.talk import say
 from agentmesh.domain.figures import plural
+from agentmesh.domain.folded_agents import resting, silent, silent_note
 from agentmesh.domain.ids import short
-from agentmesh.domain.resting import resting, silent, silent_note
 from agentmesh.domain.states import AgentStatus
 
 if TYPE_CHECKING:

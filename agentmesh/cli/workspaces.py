@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agentmesh.app import Mesh
     from agentmesh.domain.ids import SessionId
     from agentmesh.domain.workspaces import WorkspaceView
-    from agentmesh.workspace.results import Finding, Mended
+    from agentmesh.workspace.results import Mended, TreeFinding
 
 
 @click.group(invoke_without_command=True)
@@ -190,14 +190,14 @@ def _repair(place: PlaceOptions, *, yes: bool, as_json: bool) -> int:
     return FAILED if len(left) > sum(one.done for one in mended) else DONE
 
 
-def _print(one: Finding) -> None:
+def _print(one: TreeFinding) -> None:
     print(f"{one_line(one.words, 500)}")
     for what, text in (("remedy", one.remedy), ("you can", one.advice)):
         if text:
             print(f"  {what}: {one_line(text, 500)}")
 
 
-def _finding(one: Finding) -> dict[str, Any]:
+def _finding(one: TreeFinding) -> dict[str, Any]:
     return {"fault": str(one.fault), "subject": one.subject, "words": one.words, "remedy": one.remedy or None} | (
         {"advice": one.advice} if one.advice else {}
     )

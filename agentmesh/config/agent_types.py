@@ -1,6 +1,6 @@
 """Types of sub-agents: what a type is, the built-in types, and what an agent of a type may use.
 
-``catalog`` finds the other types, and decides between two of the same name.
+``type_catalog`` finds the other types, and decides between two of the same name.
 """
 
 from __future__ import annotations

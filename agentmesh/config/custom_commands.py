@@ -81,13 +81,13 @@ class CustomCommand:
         """Return the file's text with the arguments in their places; commands and files in it stay words."""
         return templates.fill(self.body, arguments)
 
-    def pieces(self, arguments: str) -> Sequence[templates.Piece]:
+    def pieces(self, arguments: str) -> Sequence[templates.TemplatePiece]:
         """Return the pieces of the message, with the arguments in their places."""
         return templates.pieces(self.body, arguments)
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedCommands:
     """The commands by name, and the problems in their files."""
 
     commands: Mapping[str, CustomCommand]
@@ -102,13 +102,13 @@ class CustomCommands:
         self._environ = environ
         self._workdir = workdir
         self._lock = threading.Lock()
-        self._known: tuple[object, Loaded] | None = None
+        self._known: tuple[object, LoadedCommands] | None = None
 
     def now(self) -> Mapping[str, CustomCommand]:
         """Return the commands in the current files."""
         return self.load().commands
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedCommands:
         """Return the commands, and the problems in their files (``skills.load`` reports those of skills)."""
         commands = [file for _, file, _ in _files(self._environ, self._workdir, [])]
         seen = stamps([*commands, *skills.files(self._environ, self._workdir)])
@@ -125,7 +125,7 @@ def called(text: str, commands: Mapping[str, CustomCommand]) -> tuple[CustomComm
     return (command, text[found.end() :]) if command and found else None
 
 
-def _load(environ: Mapping[str, str], workdir: Path | None) -> Loaded:
+def _load(environ: Mapping[str, str], workdir: Path | None) -> LoadedCommands:
     problems: list[Problem] = []
     known = skills.load(environ, workdir).skills.values()
     by_skill = [_of_skill(skill) for skill in known if skill.for_people]
@@ -137,7 +137,7 @@ def _load(environ: Mapping[str, str], workdir: Path | None) -> Loaded:
         if other is not each:
             words = f"is not used: /{each.name} is already defined in {other.source}"
             problems.append(Problem(each.source, words))
-    return Loaded(MappingProxyType(dict(sorted(commands.items()))), tuple(problems))
+    return LoadedCommands(MappingProxyType(dict(sorted(commands.items()))), tuple(problems))
 
 
 def _of_skill(skill: Skill) -> CustomCommand:

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentmesh.config import unlinked
+from agentmesh.config import nofollow
 
 _CONTINUATION: Final = bytes(range(0x80, 0xC0))
 """Bytes that cannot begin a character in UTF-8."""
@@ -70,7 +70,7 @@ def read(file: Path, limit: int, *, below: Path | None = None, project: Path | N
 def _opened(real: Path) -> int:
     """Open the file that was checked: none that a link has led to since."""
     try:
-        return unlinked.open_file(str(real))
+        return nofollow.open_file(str(real))
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise Unreadable("changed while it was opened, and is not read") from error

@@ -17,10 +17,10 @@ from typing import Any
 from agentmesh.domain.text import storable
 
 Form = Callable[[Any], Any]
-"""Returns a value as the program uses it; raises Refused."""
+"""Returns a value as the program uses it; raises BadValue."""
 
 
-class Refused(Exception):
+class BadValue(Exception):
     """A value does not have its form. The complaint can follow the name of its key; it does not contain the value."""
 
     def __init__(self, complaint: str, key: tuple[str, ...] = ()) -> None:
@@ -29,12 +29,12 @@ class Refused(Exception):
         self.key = key
         """The path of the key, from the table that was checked."""
 
-    def below(self, name: str) -> Refused:
+    def below(self, name: str) -> BadValue:
         """Return the same error as seen from the table above."""
         return type(self)(self.complaint, (name, *self.key))
 
 
-class UnknownKey(Refused):
+class UnknownKey(BadValue):
     """A table has an unknown key."""
 
 
@@ -62,7 +62,7 @@ def table(kind: Any) -> Form:
                 raise UnknownKey("is not a known key", (name,))
         for name in keys(kind):
             if name not in checked and name not in kind._field_defaults:
-                raise Refused("is missing", (name,))
+                raise BadValue("is missing", (name,))
         return kind(**checked)
 
     return check
@@ -97,7 +97,7 @@ def integer(*, ge: int, le: int) -> Form:
         except (ValueError, OverflowError):
             number = None
         if number is None or (isinstance(value, float) and number != value):
-            raise Refused("should be a valid integer")
+            raise BadValue("should be a valid integer")
         _bound(number, ge=ge, le=le)
         return number
 
@@ -111,11 +111,11 @@ def decimal(*, le: float, ge: float = -math.inf, gt: float = -math.inf) -> Form:
         try:
             number = float(_number(value))
         except (ValueError, OverflowError):
-            raise Refused("should be a valid number") from None
+            raise BadValue("should be a valid number") from None
         if not math.isfinite(number):
-            raise Refused("should be a finite number")
+            raise BadValue("should be a finite number")
         if number <= gt:
-            raise Refused(f"should be greater than {gt:g}")
+            raise BadValue(f"should be greater than {gt:g}")
         _bound(number, ge=ge, le=le)
         return number
 
@@ -123,18 +123,18 @@ def decimal(*, le: float, ge: float = -math.inf, gt: float = -math.inf) -> Form:
 
 
 def text(value: Any) -> str:
-    """Return the value if it is text that the database and other programs can take; raise Refused."""
+    """Return the value if it is text that the database and other programs can take; raise BadValue."""
     if not isinstance(value, str):
-        raise Refused("should be a valid string")
+        raise BadValue("should be a valid string")
     if storable(value) != value:
-        raise Refused("should have no NUL and only whole characters")
+        raise BadValue("should have no NUL and only whole characters")
     return value
 
 
 def boolean(value: Any) -> bool:
-    """Return the value if it is true or false; raise Refused."""
+    """Return the value if it is true or false; raise BadValue."""
     if not isinstance(value, bool):
-        raise Refused("should be true or false")
+        raise BadValue("should be true or false")
     return value
 
 
@@ -144,7 +144,7 @@ def matching(pattern: str, should: str) -> Form:
     def check(value: Any) -> str:
         stripped = text(value).strip()
         if not re.fullmatch(pattern, stripped):
-            raise Refused(should)
+            raise BadValue(should)
         return stripped
 
     return check
@@ -155,7 +155,7 @@ def word(*words: str) -> Form:
 
     def check(value: Any) -> str:
         if value not in words:
-            raise Refused(f"should be {', '.join(map(repr, words[:-1]))} or {words[-1]!r}")
+            raise BadValue(f"should be {', '.join(map(repr, words[:-1]))} or {words[-1]!r}")
         return str(value)
 
     return check
@@ -170,38 +170,38 @@ def member(kind: type[StrEnum]) -> Form:
 def path(value: Any) -> Path:
     """Return an absolute path; an empty one is refused, because it would mean the working directory."""
     if not isinstance(value, str | Path):
-        raise Refused("should be a valid string")
+        raise BadValue("should be a valid string")
     if not str(value).strip():
-        raise Refused("should be a path, not empty")
+        raise BadValue("should be a path, not empty")
     if "\0" in str(value):  # a name that is not UTF-8 is a path too, so this is no ``text``
-        raise Refused("should have no NUL")
+        raise BadValue("should have no NUL")
     try:
         return Path(value).expanduser().absolute()
     except RuntimeError as error:
-        raise Refused("should be a path; the home directory in it is unknown") from error
+        raise BadValue("should be a path; the home directory in it is unknown") from error
 
 
 def _at(name: str, form: Form, value: Any) -> Any:
     try:
         return form(value)
-    except Refused as error:
+    except BadValue as error:
         raise error.below(name) from error
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise Refused("should be a table")
+        raise BadValue("should be a table")
     return value
 
 
 def _number(value: Any) -> Any:
     if isinstance(value, bool):
-        raise Refused("should be a number, not true or false")
+        raise BadValue("should be a number, not true or false")
     return value if isinstance(value, int | float | str) else ""  # "" is not a number either
 
 
 def _bound(number: float, *, ge: float, le: float) -> None:
     if number < ge:
-        raise Refused(f"should be greater than or equal to {ge}")
+        raise BadValue(f"should be greater than or equal to {ge}")
     if number > le:
-        raise Refused(f"should be less than or equal to {le}")
+        raise BadValue(f"should be less than or equal to {le}")

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from agentmesh.config import documents, forms, paths
 from agentmesh.config.documents import Problem
-from agentmesh.config.forms import Refused, boolean, decimal, entries, matching, optional, shown, text, word
+from agentmesh.config.forms import BadValue, boolean, decimal, entries, matching, optional, shown, text, word
 from agentmesh.domain import jsontext
 from agentmesh.domain.text import one_line
 from agentmesh.domain.tool_names import MCP_PREFIX
@@ -34,7 +34,7 @@ _LINE: Final = matching(r".*\S.*", "should be one line of text, not empty")
 
 def _texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
-        raise Refused("should be a list of texts")
+        raise BadValue("should be a list of texts")
     return tuple(text(each) for each in value)
 
 
@@ -81,10 +81,10 @@ class Mcp(NamedTuple):
 
 
 def server(value: Any) -> McpServer:
-    """Return one entry of a table of servers; raise Refused."""
+    """Return one entry of a table of servers; raise BadValue."""
     made: McpServer = forms.table(McpServer)(value)
     if (made.command is None) == (made.url is None):
-        raise Refused("should have either a command or a url")
+        raise BadValue("should have either a command or a url")
     return made
 
 
@@ -169,7 +169,7 @@ def _of_project(file: Path, workdir: Path, settings: Mcp, user_file: Path) -> tu
         try:
             known, unknown = _known(value)
             found.append(NamedServer(str(_NAME(name)), server(known), str(file)))
-        except Refused as error:
+        except BadValue as error:
             key = one_line(".".join((name, *error.key)), 80)
             problems.append(Problem(str(file), f"{key} {error.complaint}; this server does not start", broken=True))
             continue

@@ -55,7 +55,7 @@ class McpSettings:
             said = sources.toml(self._file)
             servers = mcp.servers_table(said.get("mcpServers", {}))
             settings: Mcp = forms.table(Mcp)(said.get("mcp", {}))
-        except (ConfigError, forms.Refused) as error:
+        except (ConfigError, forms.BadValue) as error:
             why = f"no MCP server of a project starts while it is wrong: {one_line(str(error), 300).rstrip('.')}"
             untrusting = self._known.settings._replace(trusted=_NO_TRUST)
             return McpConfigured(self._known.servers, untrusting, (Problem(str(self._file), why, broken=True),))

@@ -21,7 +21,7 @@ def user_config(environ: Mapping[str, str]) -> Path:
     if folder.strip():
         try:
             return forms.path(folder) / "config.toml"
-        except forms.Refused as error:
+        except forms.BadValue as error:
             raise ConfigError(f"AGENTMESH_CONFIG_DIR {error.complaint}.") from error
     xdg = environ.get("XDG_CONFIG_HOME")
     return (Path(xdg) / _APP if xdg else platformdirs.user_config_path(_APP, appauthor=False)) / "config.toml"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from agentmesh.config import agent_types, instructions, rules
 from agentmesh.config.agent_types import AgentType
-from agentmesh.config.catalog import Catalog
 from agentmesh.config.documents import Problem
 from agentmesh.config.rules import SourcedRule
+from agentmesh.config.type_catalog import Catalog
 from agentmesh.domain.tool_names import MCP_PREFIX
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentmesh.config.documents import Problem
-from agentmesh.config.forms import Refused
+from agentmesh.config.forms import BadValue
 from agentmesh.config.mcp import may_mean
 from agentmesh.domain.pathglob import BadPattern, PathPattern
 from agentmesh.domain.permissions import Decision, Permissions, Rule, intersect
@@ -31,23 +31,23 @@ class SourcedRule:
 
 
 def parsed(effect: Decision, text: str) -> Rule:
-    """Parse a rule; raise Refused. A ``~/`` before a path is the home directory."""
+    """Parse a rule; raise BadValue. A ``~/`` before a path is the home directory."""
     found = _RULE.fullmatch(text)
     if found is None:
-        raise Refused(f"{_SHOULD}; {one_line(text, 60)!r} is not a rule")
+        raise BadValue(f"{_SHOULD}; {one_line(text, 60)!r} is not a rule")
     tool, pattern = found[1], found[2]
     if pattern is None:
         return Rule(effect, tool)
     pattern = pattern.strip()
     if not pattern:
-        raise Refused(f"has a rule with an empty pattern: {tool}(); for every call write {tool}")
+        raise BadValue(f"has a rule with an empty pattern: {tool}(); for every call write {tool}")
     if tool in _OF_PATHS:
         pattern = _path(pattern)
     return Rule(effect, tool, pattern)
 
 
 def check(text: str) -> None:
-    """Raise Refused if a text is not a rule."""
+    """Raise BadValue if a text is not a rule."""
     parsed(Decision.DENY, text)
 
 
@@ -101,5 +101,5 @@ def _path(pattern: str) -> str:
     try:
         PathPattern.parse(expanded)
     except BadPattern as error:
-        raise Refused(f"has a pattern that cannot be used, {one_line(pattern, 60)!r}: {error}") from error
+        raise BadValue(f"has a pattern that cannot be used, {one_line(pattern, 60)!r}: {error}") from error
     return expanded

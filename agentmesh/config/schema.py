@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from agentmesh.config.forms import (
+    BadValue,
     Form,
-    Refused,
     boolean,
     decimal,
     entries,
@@ -66,7 +66,7 @@ def _databases(value: Any) -> dict[str, Database]:
     given: dict[str, Database] = entries(_DATABASE_NAME, table(Database))(value)
     without = [name for name, one in given.items() if one.url is None]
     if len(without) > 1:
-        raise Refused("needs a url: only one database may leave it out", (without[1],))
+        raise BadValue("needs a url: only one database may leave it out", (without[1],))
     return given
 
 
@@ -92,7 +92,7 @@ def _keys(value: Any) -> dict[str, str]:
 
 def _rules(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
-        raise Refused('should be a list of rules, as in ["bash(git log *)", "read(*.pem)"]')
+        raise BadValue('should be a list of rules, as in ["bash(git log *)", "read(*.pem)"]')
     if value:
         from agentmesh.config.rules import check
 
@@ -103,19 +103,19 @@ def _rules(value: Any) -> tuple[str, ...]:
 
 def _hosts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
-        raise Refused('should be a list of hosts, as in ["localhost:8000", "wiki.corp"]')
+        raise BadValue('should be a list of hosts, as in ["localhost:8000", "wiki.corp"]')
     return tuple(str(_HOST(each)).lower() for each in value)
 
 
 def _paths(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(text(each).startswith(("/", "~/")) for each in value):
-        raise Refused('should be a list of paths that begin with / or ~/, as in ["~/.cache", "/srv/build"]')
+        raise BadValue('should be a list of paths that begin with / or ~/, as in ["~/.cache", "/srv/build"]')
     return tuple(value)
 
 
 def _below(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(map(_is_below, value)):
-        raise Refused('should be a list of paths below the working directory, as in ["node_modules", "config/.env"]')
+        raise BadValue('should be a list of paths below the working directory, as in ["node_modules", "config/.env"]')
     return tuple(each.rstrip("/") for each in value)
 
 
@@ -127,21 +127,21 @@ def _is_below(value: Any) -> bool:
 def _extra_body(value: Any) -> Mapping[str, Any]:
     """Return parameters of a request: JSON, and none that agentmesh or a key of its own sets."""
     if not isinstance(value, Mapping):
-        raise Refused("should be a table, as in { top_k = 20 }")
+        raise BadValue("should be a table, as in { top_k = 20 }")
     if taken := sorted(_TAKEN & value.keys()):
-        raise Refused(f"should not have {taken[0]}, which agentmesh sets")
+        raise BadValue(f"should not have {taken[0]}, which agentmesh sets")
     try:
         size = len(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
-        raise Refused("should have only what JSON has: texts, finite numbers, true, false, lists and tables") from None
+        raise BadValue("should have only what JSON has: texts, finite numbers, true, false, lists and tables") from None
     if size > _MOST_EXTRA:
-        raise Refused(f"should have at most {_MOST_EXTRA} bytes as JSON")
+        raise BadValue(f"should have at most {_MOST_EXTRA} bytes as JSON")
     return value
 
 
 def _age(value: Any) -> str:
     if spans.read_age(text(value)) is None:
-        raise Refused(f"should be {spans.AGE}")
+        raise BadValue(f"should be {spans.AGE}")
     return str(value)
 
 

@@ -80,7 +80,7 @@ class Settings(NamedTuple):
     """MCP servers of the user's own configuration; those of a project are read when they are needed."""
     warnings: tuple[str, ...] = ()
     """What was ignored and why, one sentence each, for people."""
-    elsewhere: Elsewhere | None = None
+    elsewhere: SettingsReader | None = None
     """Reads the settings again with another directory's project file, or None for no project; may raise ConfigError."""
 
     def of_database(self, name: str) -> Settings:
@@ -136,7 +136,7 @@ class Settings(NamedTuple):
         return forms.shown(self, hidden=("database_url", "direct_database_url", "reader_url", "elsewhere"))
 
 
-class Elsewhere:
+class SettingsReader:
     """Reads the settings again for another directory. Its repr shows nothing: the environment contains keys."""
 
     def __init__(self, flags: Mapping[str, Any], environ: Mapping[str, str]) -> None:
@@ -146,10 +146,10 @@ class Elsewhere:
         return load(*self._sources, workdir)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Elsewhere) and self._sources == other._sources
+        return isinstance(other, SettingsReader) and self._sources == other._sources
 
     def __hash__(self) -> int:
-        return hash(Elsewhere)
+        return hash(SettingsReader)
 
 
 def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path | None) -> Settings:
@@ -194,7 +194,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path | N
         mcp=document.mcp,
         mcp_servers=document.mcpServers,
         warnings=read.warnings,
-        elsewhere=Elsewhere(flags, environ),
+        elsewhere=SettingsReader(flags, environ),
     )
     return settings.of_database(*databases) if len(databases) == 1 else settings
 

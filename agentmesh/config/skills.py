@@ -66,14 +66,14 @@ class Skill:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedSkills:
     """The skills by name, and the problems in their files."""
 
     skills: Mapping[str, Skill]
     problems: tuple[Problem, ...] = ()
 
 
-def load(environ: Mapping[str, str], workdir: Path | None) -> Loaded:
+def load(environ: Mapping[str, str], workdir: Path | None) -> LoadedSkills:
     """Read the skills for a working directory; never raises."""
     skills: dict[str, Skill] = {}
     problems: list[Problem] = []
@@ -85,7 +85,7 @@ def load(environ: Mapping[str, str], workdir: Path | None) -> Loaded:
         if other is not skill and other.file.resolve() != skill.file.resolve():  # not just a link to it
             words = f"is not used: the skill {skill.name} is already defined in {other.file}"
             problems.append(Problem(str(skill.file), words))
-    return Loaded(MappingProxyType(dict(sorted(skills.items()))), tuple(problems))
+    return LoadedSkills(MappingProxyType(dict(sorted(skills.items()))), tuple(problems))
 
 
 def files(environ: Mapping[str, str], workdir: Path | None) -> list[Path]:

@@ -159,7 +159,7 @@ def _checked(base: Values, layer: Values, name_of: Callable[[Key], str]) -> Valu
         _document(merged)
     except forms.UnknownKey as error:
         raise _unknown_key(error.key, name_of(error.key)) from error
-    except forms.Refused as error:
+    except forms.BadValue as error:
         raise ConfigError(f"{name_of(error.key)} {error.complaint}.") from error
     return merged
 

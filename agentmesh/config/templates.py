@@ -44,7 +44,7 @@ class PieceKind(Enum):
     """A file, which the message names and shows."""
 
 
-class Piece(NamedTuple):
+class TemplatePiece(NamedTuple):
     """A piece of a template, with the arguments in their places."""
 
     kind: PieceKind
@@ -74,35 +74,35 @@ def fill(body: str, arguments: str) -> str:
     return text if has_places(body) or not arguments else f"{text}\n\n{arguments}"
 
 
-def pieces(body: str, arguments: str) -> Sequence[Piece]:
+def pieces(body: str, arguments: str) -> Sequence[TemplatePiece]:
     """Return the pieces of a text in their order, with the arguments as ``fill`` places them; in commands, as data.
 
     Raise UsageError for an argument that a shell could read as more than data, where it stands.
     """
     arguments, body = arguments.strip(), body.strip()
     words = _words(arguments)
-    found: list[Piece] = []
+    found: list[TemplatePiece] = []
     done = 0
 
     def take(text: str) -> None:
         if text:
-            found.append(Piece(PieceKind.TEXT, _placed(text, arguments, words)))
+            found.append(TemplatePiece(PieceKind.TEXT, _placed(text, arguments, words)))
 
     for one in _PIECE.finditer(body):
         take(body[done : one.start()])
         done = one.end()
         if one["runs"]:
-            found.append(Piece(PieceKind.COMMAND, _command(one["runs"], arguments, words).strip()))
+            found.append(TemplatePiece(PieceKind.COMMAND, _command(one["runs"], arguments, words).strip()))
         elif one["quoted"]:
             path = _placed(one["quoted"], arguments, words)
-            found.append(Piece(PieceKind.FILE, f'@"{path}"', path))
+            found.append(TemplatePiece(PieceKind.FILE, f'@"{path}"', path))
         elif one["bare"]:
             path = _placed(one["bare"], arguments, words)
             shown = f'@"{path}"' if re.search(r"\s", path) else f"@{path}"
-            found.append(Piece(PieceKind.FILE, shown, path.rstrip(_AFTER)))
+            found.append(TemplatePiece(PieceKind.FILE, shown, path.rstrip(_AFTER)))
     take(body[done:])
     if arguments and not has_places(body):
-        found.append(Piece(PieceKind.TEXT, f"\n\n{arguments}"))
+        found.append(TemplatePiece(PieceKind.TEXT, f"\n\n{arguments}"))
     return found
 
 

@@ -11,7 +11,7 @@ from agentmesh.config import documents, front_matter, rules
 from agentmesh.config.agent_types import AgentType
 from agentmesh.config.documents import Problem
 from agentmesh.config.folders import Folder
-from agentmesh.config.forms import Refused, integer, matching
+from agentmesh.config.forms import BadValue, integer, matching
 from agentmesh.config.front_matter import FrontMatter, Value
 from agentmesh.domain.permissions import Decision, Rule
 from agentmesh.domain.shape import EFFORTS
@@ -69,7 +69,7 @@ _CLAUDE_TOOLS: Final = {
 
 
 class _Drawback(Exception):
-    """Like Refused, but only for a part, which is left out."""
+    """Like BadValue, but only for a part, which is left out."""
 
 
 def read(file: Path, folder: Folder, aliases: Mapping[str, str]) -> tuple[AgentType | None, list[Problem]]:
@@ -92,7 +92,7 @@ def read(file: Path, folder: Folder, aliases: Mapping[str, str]) -> tuple[AgentT
     try:
         reading = _Reading(file, folder, aliases, matter)
         return reading.type(), reading.notes
-    except Refused as error:
+    except BadValue as error:
         key = error.key[0] if error.key else ""
         return broken(f"{'.'.join(error.key)} {error.complaint}".strip(), matter.lines.get(key))
 
@@ -109,9 +109,9 @@ class _Reading:
         self._values = self._translated() if folder.claude else self._checked()
 
     def type(self) -> AgentType:
-        """Return the type; raise Refused."""
+        """Return the type; raise BadValue."""
         if not self._matter.body:
-            raise Refused("has no text below the front matter, which would be the system prompt")
+            raise BadValue("has no text below the front matter, which would be the system prompt")
         tools, allowing = self._tools("tools", Decision.ALLOW)
         disallowed, denying = self._tools("disallowed_tools", Decision.DENY)
         return AgentType(
@@ -137,7 +137,7 @@ class _Reading:
         for key in self._matter.values:
             if key not in _KEYS:
                 meant = _CLAUDE_KEYS.get(key) or next(iter(difflib.get_close_matches(key, _KEYS, n=1)), None)
-                raise Refused(f"is not a known key{f'; did you mean {meant}?' if meant else ''}", (one_line(key, 40),))
+                raise BadValue(f"is not a known key{f'; did you mean {meant}?' if meant else ''}", (one_line(key, 40),))
         return self._matter.values
 
     def _translated(self) -> Mapping[str, Value]:
@@ -154,20 +154,20 @@ class _Reading:
     def _text(self, key: str) -> str:
         value = self._values.get(key, "")
         if not isinstance(value, str):
-            raise Refused("should be text", (key,))
+            raise BadValue("should be text", (key,))
         return value.strip()
 
     def _name(self) -> str:
         text = self._text("name") or self._file.stem
         try:
             return str(_NAME("-".join(text.lower().split())))
-        except Refused as error:
+        except BadValue as error:
             raise error.below("name") from error
 
     def _description(self) -> str:
         text = one_line(self._text("description").replace("\\n", " "), _DESCRIPTION)
         if not text:
-            raise Refused("is missing: it tells agents what the type is for", ("description",))
+            raise BadValue("is missing: it tells agents what the type is for", ("description",))
         return text
 
     def _model(self) -> str | None:
@@ -185,7 +185,7 @@ class _Reading:
     def _effort(self) -> str | None:
         text = self._text("effort").lower()
         if text and text not in EFFORTS:
-            raise Refused(f"should be one of {', '.join(EFFORTS)}", ("effort",))
+            raise BadValue(f"should be one of {', '.join(EFFORTS)}", ("effort",))
         return text or None
 
     def _tools(self, key: str, effect: Decision) -> tuple[tuple[str, ...] | None, list[Rule]]:
@@ -194,13 +194,13 @@ class _Reading:
             return None, []
         value = self._values[key]
         if isinstance(value, dict):
-            raise Refused("should be a list of tools", (key,))
+            raise BadValue("should be a list of tools", (key,))
         names: list[str] = []
         narrowed: list[Rule] = []
         for entry in _entries(value):
             try:
                 rule = self._tool(entry, effect)
-            except Refused as error:
+            except BadValue as error:
                 raise error.below(key) from error
             except _Drawback as drawback:
                 self._note(key, str(drawback))
@@ -215,13 +215,13 @@ class _Reading:
         return tuple(dict.fromkeys(names)), narrowed
 
     def _tool(self, entry: str, effect: Decision) -> Rule:
-        """Return a tool as a rule; raise Refused or _Drawback."""
+        """Return a tool as a rule; raise BadValue or _Drawback."""
         if entry == "*":
             return Rule(effect, "*")
         if not self._folder.claude:
             rule = rules.parsed(effect, entry)
             if effect is Decision.ALLOW and rule.tool == "task" and rule.pattern != "*":
-                raise Refused("cannot choose among types: deny the others under permissions, as in task(explore)")
+                raise BadValue("cannot choose among types: deny the others under permissions, as in task(explore)")
             return rule
         theirs, _, pattern = entry.partition("(")
         ours = _CLAUDE_TOOLS.get(theirs.strip()) or _of_server(theirs.strip())
@@ -233,16 +233,16 @@ class _Reading:
     def _rules(self) -> list[Rule]:
         value = self._values.get("permissions", {})
         if not isinstance(value, dict):
-            raise Refused("should have the keys deny, ask and allow, each with a list of rules", ("permissions",))
+            raise BadValue("should have the keys deny, ask and allow, each with a list of rules", ("permissions",))
         found = []
         for effect, texts in value.items():
             if effect not in tuple(Decision):
-                raise Refused(
+                raise BadValue(
                     "is not a known key; there are deny, ask and allow", ("permissions", one_line(effect, 40))
                 )
             try:
                 found += [rules.parsed(Decision(effect), text) for text in _entries(texts)]
-            except Refused as error:
+            except BadValue as error:
                 raise error.below(effect).below("permissions") from error
         return found
 
@@ -250,7 +250,7 @@ class _Reading:
         text = self._text("max_steps")
         try:
             return integer(ge=1, le=_MOST_STEPS)(text) if text else None
-        except Refused as error:
+        except BadValue as error:
             raise error.below("max_steps") from error
 
     def _workspace(self) -> str | None:
@@ -262,20 +262,20 @@ class _Reading:
                 )
             return "own" if text == "worktree" else None
         if text not in ("", "own", "shared"):
-            raise Refused("should be own or shared", ("workspace",))
+            raise BadValue("should be own or shared", ("workspace",))
         return text or None
 
     def _guide(self) -> str | None:
         text = self._text("guide")
         try:
             return str(_NAME(text.lower())) if text else None
-        except Refused as error:
+        except BadValue as error:
             raise error.below("guide") from error
 
     def _is(self, key: str) -> bool:
         found = front_matter.switch(self._text(key) or "false")
         if found is None:
-            raise Refused("should be true or false", (key,))
+            raise BadValue("should be true or false", (key,))
         return found
 
 

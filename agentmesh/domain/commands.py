@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentmesh.domain import waited
+from agentmesh.domain import wait_result
 
 _LONGEST = 4_000
 """Characters of an argument that a row keeps; the mail has the whole message, the settings the whole system prompt."""
@@ -29,7 +29,7 @@ def outcome(content: Mapping[str, Any]) -> str:
     """Return the result, "" if other rows show it; for a wait, each agent's status (its messages follow as mail)."""
     result = content.get("result")
     if isinstance(result, Mapping) and "results" in result:
-        return waited.summary(result)
+        return wait_result.summary(result)
     said = content.get("text") or content.get("output")
     if said or result is None:
         return str(said or "")

@@ -9,7 +9,7 @@ import fnmatch
 import functools
 import re
 
-from agentmesh.domain.parts import Part
+from agentmesh.domain.parts import CallPart
 from agentmesh.domain.pathglob import covers
 from agentmesh.domain.urls import url_allowed, url_restricted
 
@@ -24,7 +24,7 @@ def names_any(pattern: str, tools: frozenset[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for name in tools)
 
 
-def restricts(pattern: str, part: Part) -> bool:
+def restricts(pattern: str, part: CallPart) -> bool:
     """Whether the pattern of a deny or ask rule covers a part."""
     if part.path:
         # A relative pattern must not meet the folders above the working directory.
@@ -38,7 +38,7 @@ def restricts(pattern: str, part: Part) -> bool:
     return any(fnmatch.fnmatchcase(text, one) or _starts(text, one) for text in texts for one in patterns)
 
 
-def allows(pattern: str, part: Part) -> bool:
+def allows(pattern: str, part: CallPart) -> bool:
     """Whether the pattern of an allow rule covers a part."""
     if part.path:
         return any(covers(pattern, text, widely=False) for text in (part.text, part.absolute) if text)

@@ -41,7 +41,7 @@ _CHECKED = frozenset({"fork", "task"})
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CallPart:
     """One thing that a call does, as rules see it."""
 
     tools: frozenset[str]
@@ -86,7 +86,7 @@ def parts_of(
     free: Collection[str] = (),
     *,
     own_tree: bool = False,
-) -> list[Part]:
+) -> list[CallPart]:
     """Return the parts of a call.
 
     ``root`` is the working directory, and ``own_tree`` says that it is the agent's own. ``free`` are further tools that
@@ -98,7 +98,9 @@ def parts_of(
         return _shell_parts(shell(str(arguments.get("command") or "")), locate, root)
     if tool == "web_fetch":
         url = str(arguments.get("url") or "")
-        return [Part(frozenset({tool}), url, (canonical(url),), free=tool in free, why="it reaches into the network")]
+        return [
+            CallPart(frozenset({tool}), url, (canonical(url),), free=tool in free, why="it reaches into the network")
+        ]
     if tool == "merge":
         return [_merge_part(arguments, own_tree=own_tree), *_check_parts(arguments, shell, locate, root)]
     checks = _check_parts(arguments, shell, locate, root) if tool in _CHECKED else []
@@ -110,9 +112,9 @@ def parts_of(
         text = json.dumps(dict(arguments), sort_keys=True, default=str, ensure_ascii=False)
     is_free = tool in _FREE or tool in free
     # Beside its check it is no further command: a rule for the command is enough.
-    part = Part(frozenset({tool}), text, free=is_free, plain=bool(checks), why="no rule allows this tool")
+    part = CallPart(frozenset({tool}), text, free=is_free, plain=bool(checks), why="no rule allows this tool")
     kind = str(arguments.get("type") or "").strip().lower() if tool == "fork" else ""
-    typed = [Part(frozenset({"task"}), kind, free=True)] if kind else []  # a fork of a type, as a task of it
+    typed = [CallPart(frozenset({"task"}), kind, free=True)] if kind else []  # a fork of a type, as a task of it
     return [part, *typed, *checks]
 
 
@@ -123,14 +125,14 @@ def absolute_path(root: str, path: str) -> str:
     return root if path == "." else f"{root.rstrip('/')}/{path}"
 
 
-def _file_part(tool: str, given: str, locate: Callable[[str], str], root: str) -> Part:
+def _file_part(tool: str, given: str, locate: Callable[[str], str], root: str) -> CallPart:
     path = locate(given)
     outside = path.startswith("/")
     if "\0" in path:
         why = "no file can have this path"
     else:
         why = f"{path} is outside the working directory" if outside else f"it changes {path}"
-    return Part(
+    return CallPart(
         WRITING if tool in WRITING else frozenset({tool, "read"}),
         path,
         _as_named(given, path),
@@ -148,16 +150,16 @@ def _as_named(given: str, path: str) -> tuple[str, ...]:
     return () if named == path or "\0" in given else (named,)
 
 
-def _merge_part(arguments: Mapping[str, Any], *, own_tree: bool) -> Part:
+def _merge_part(arguments: Mapping[str, Any], *, own_tree: bool) -> CallPart:
     agent = str(arguments.get("agent") or "").strip()
     where = "its own working tree" if own_tree else "the session's directory"
     why = f"it changes files of {where}"
-    return Part(frozenset({"merge"}), agent, free=bool(arguments.get("preview")), why=why, own_tree=own_tree)
+    return CallPart(frozenset({"merge"}), agent, free=bool(arguments.get("preview")), why=why, own_tree=own_tree)
 
 
 def _check_parts(
     arguments: Mapping[str, Any], shell: Callable[[str], ShellReading], locate: Callable[[str], str], root: str
-) -> list[Part]:
+) -> list[CallPart]:
     """Return the parts of the command that checks a merge or a report; it is judged as ``bash`` judges it."""
     command = str(arguments.get("check") or "")
     return _shell_parts(shell(command), locate, root) if command.strip() else []
@@ -169,11 +171,11 @@ def _task_type(arguments: Mapping[str, Any]) -> str:
     return named or ("" if arguments.get("agent_id") else GENERAL_PURPOSE)
 
 
-def _shell_parts(reading: ShellReading, locate: Callable[[str], str], root: str) -> list[Part]:
-    parts: list[Part] = []
+def _shell_parts(reading: ShellReading, locate: Callable[[str], str], root: str) -> list[CallPart]:
+    parts: list[CallPart] = []
     for found in reading.parts:
         parts.append(
-            Part(
+            CallPart(
                 _BASH,
                 found.text,
                 found.also,
@@ -187,10 +189,10 @@ def _shell_parts(reading: ShellReading, locate: Callable[[str], str], root: str)
         for names, paths in ((frozenset({"read"}), found.reads), (WRITING, found.writes)):
             parts += [_side(names, locate(path), root) for path in paths]
     if reading.problem:
-        parts.append(Part(_BASH, reading.command, exact=True, opaque=True, why=reading.problem))
+        parts.append(CallPart(_BASH, reading.command, exact=True, opaque=True, why=reading.problem))
     return parts
 
 
-def _side(names: frozenset[str], path: str, root: str) -> Part:
+def _side(names: frozenset[str], path: str, root: str) -> CallPart:
     """Return the part that stands for a file that a command names."""
-    return Part(names, path, absolute=absolute_path(root, path), path=True, free=True, only_restricts=True)
+    return CallPart(names, path, absolute=absolute_path(root, path), path=True, free=True, only_restricts=True)

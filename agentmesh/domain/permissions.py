@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from agentmesh.domain.command_prefixes import command_prefix
 from agentmesh.domain.matching import allows, names_any, restricts
-from agentmesh.domain.parts import WRITING, Part, parts_of
+from agentmesh.domain.parts import WRITING, CallPart, parts_of
 from agentmesh.domain.shell import ShellReading
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.urls import parse_url
@@ -171,13 +171,13 @@ def uncovered(
 
 def says(rules: Permissions, tool: str, text: str) -> Decision | None:
     """Return what rules alone decide about a call that is no command and names no path; None leaves it to the mode."""
-    return _said(rules, Part(frozenset({tool}), text))
+    return _said(rules, CallPart(frozenset({tool}), text))
 
 
 _STRICTNESS = {Decision.DENY: 0, Decision.ASK: 1, Decision.ALLOW: 2}
 
 
-def _judge_parts(mode: PermissionMode, parts: list[Part], rules: Permissions, session: Layer) -> Verdict:
+def _judge_parts(mode: PermissionMode, parts: list[CallPart], rules: Permissions, session: Layer) -> Verdict:
     judged = [(part, _judge_part(mode, part, rules, session)) for part in parts]
     nothing = Verdict(Decision.ALLOW, "it does nothing")
     worst = min((verdict for _, verdict in judged), key=lambda verdict: _STRICTNESS[verdict.decision], default=nothing)
@@ -188,7 +188,7 @@ def _judge_parts(mode: PermissionMode, parts: list[Part], rules: Permissions, se
     return worst
 
 
-def _always(judged: list[tuple[Part, Verdict]]) -> tuple[Rule, ...]:
+def _always(judged: list[tuple[CallPart, Verdict]]) -> tuple[Rule, ...]:
     """Return the rules that would allow a call: for the parts that ask, and for parts that cannot run beside them."""
     asking = [part for part, verdict in judged if verdict.decision is Decision.ASK]
     beside = [part for part, verdict in judged if not (verdict.approved or part.plain or part.only_restricts)]
@@ -196,7 +196,7 @@ def _always(judged: list[tuple[Part, Verdict]]) -> tuple[Rule, ...]:
     return tuple(dict.fromkeys(_like(part) for part, _ in judged if part in asking or part in needed))
 
 
-def _together(mode: PermissionMode, verdict: Verdict, judged: list[tuple[Part, Verdict]]) -> Verdict:
+def _together(mode: PermissionMode, verdict: Verdict, judged: list[tuple[CallPart, Verdict]]) -> Verdict:
     """Return the verdict about parts that are each allowed: whether they are approved, and may run beside each other.
 
     A part that was only judged to read runs behind a wall. A part that needs more would take the others out of it.
@@ -211,7 +211,7 @@ def _together(mode: PermissionMode, verdict: Verdict, judged: list[tuple[Part, V
     return Verdict(decision, reason, always=tuple(dict.fromkeys(_like(part) for part in rest if not part.plain)))
 
 
-def _judge_part(mode: PermissionMode, part: Part, rules: Permissions, session: Layer) -> Verdict:
+def _judge_part(mode: PermissionMode, part: CallPart, rules: Permissions, session: Layer) -> Verdict:
     verdict = _judge_by_mode(mode, part, rules)
     waived = verdict.decision is Decision.ASK or (verdict.decision is Decision.ALLOW and not verdict.approved)
     in_plan = mode is PermissionMode.PLAN and part.tools & (WRITING | {"bash"})
@@ -220,7 +220,7 @@ def _judge_part(mode: PermissionMode, part: Part, rules: Permissions, session: L
     return verdict
 
 
-def _like(part: Part) -> Rule:
+def _like(part: CallPart) -> Rule:
     """Return the rule that allows a part and others like it: a command with its subcommand, a folder, a host."""
     if part.tools == WRITING or part.path:
         folder = part.text.rpartition("/")[0]
@@ -238,7 +238,7 @@ def _like(part: Part) -> Rule:
     return Rule(Decision.ALLOW, tool)
 
 
-def _judge_by_mode(mode: PermissionMode, part: Part, rules: Permissions) -> Verdict:
+def _judge_by_mode(mode: PermissionMode, part: CallPart, rules: Permissions) -> Verdict:
     said = _said(rules, part)
     if said is Decision.DENY:
         return Verdict(Decision.DENY, f"a rule denies {_shown(part)}")
@@ -263,16 +263,16 @@ def _judge_by_mode(mode: PermissionMode, part: Part, rules: Permissions) -> Verd
     return Verdict(Decision.ASK, _why(part, said))
 
 
-def _why(part: Part, said: Decision | None) -> str:
+def _why(part: CallPart, said: Decision | None) -> str:
     return f"a rule asks before {_shown(part)}" if said is Decision.ASK else part.why
 
 
-def _shown(part: Part) -> str:
+def _shown(part: CallPart) -> str:
     text = part.text if len(part.text) <= 80 else part.text[:79] + "…"
     return f"`{text}`"
 
 
-def _said(rules: Permissions, part: Part) -> Decision | None:
+def _said(rules: Permissions, part: CallPart) -> Decision | None:
     """Return what the layers together decide about a part; None leaves it to the mode."""
     said = [_layer_says(layer, part) for layer in rules.layers]
     for strict in (Decision.DENY, Decision.ASK):
@@ -286,18 +286,18 @@ def _said(rules: Permissions, part: Part) -> Decision | None:
     return Decision.ALLOW
 
 
-def _layer_says(layer: Layer, part: Part) -> Decision | None:
+def _layer_says(layer: Layer, part: CallPart) -> Decision | None:
     said = {rule.effect for rule in layer if _speaks_of(rule, part) and _matches(rule, part)}
     return min(said, key=_STRICTNESS.__getitem__, default=None)
 
 
-def _denies(rules: Permissions, part: Part) -> bool:
+def _denies(rules: Permissions, part: CallPart) -> bool:
     return any(rule.effect is Decision.DENY and _speaks_of(rule, part) for layer in rules.layers for rule in layer)
 
 
-def _speaks_of(rule: Rule, part: Part) -> bool:
+def _speaks_of(rule: Rule, part: CallPart) -> bool:
     return names_any(rule.tool, part.tools)
 
 
-def _matches(rule: Rule, part: Part) -> bool:
+def _matches(rule: Rule, part: CallPart) -> bool:
     return (allows if rule.effect is Decision.ALLOW else restricts)(rule.pattern, part)

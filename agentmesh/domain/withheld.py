@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable
 
 from agentmesh.domain.matching import allows, names_any
-from agentmesh.domain.parts import WRITING, Part, absolute_path
+from agentmesh.domain.parts import WRITING, CallPart, absolute_path
 from agentmesh.domain.pathglob import PathPattern, State, plain, restriction
 from agentmesh.domain.permissions import Decision, Layer, Permissions
 
@@ -50,7 +50,7 @@ def _patterns(rules: Permissions, tools: frozenset[str], effect: Decision) -> li
 
 
 def _is_waived(path: str, patterns: tuple[str, ...], root: str) -> bool:
-    part = Part(frozenset(), path, path=True, absolute=absolute_path(root, path))
+    part = CallPart(frozenset(), path, path=True, absolute=absolute_path(root, path))
     return any(allows(pattern, part) for pattern in patterns)
 
 

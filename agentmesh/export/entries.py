@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from agentmesh.domain import commands, images, jsontext, waited
+from agentmesh.domain import commands, images, jsontext, wait_result
 from agentmesh.domain.mail import answers, notes
 from agentmesh.domain.rows import Row, Taken
 from agentmesh.domain.states import Kind
 from agentmesh.domain.workspaces import own_tree
 from agentmesh.export.cleaning import Cleaner, line, readable
-from agentmesh.store.export import Snapshot
+from agentmesh.store.export import SessionSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ class Entry:
     """References to images of the row."""
 
 
-def conversation(snap: Snapshot, clean: Cleaner, agent: Mapping[str, Any]) -> Iterator[Entry]:
+def conversation(snap: SessionSnapshot, clean: Cleaner, agent: Mapping[str, Any]) -> Iterator[Entry]:
     """Yield the rows of an agent, cleaned; after the result of a wait, the messages that the wait took."""
     for row in snap.of_agent("transcript", agent["id"]):
         reporters = snap.reporters(Row(row["agent_id"], row["seq"], row["kind"], row["content"]))
         kept = clean.row(row)
-        mail = waited.taken(Row(row["agent_id"], row["seq"], row["kind"], kept["content"]), reporters)
+        mail = wait_result.taken(Row(row["agent_id"], row["seq"], row["kind"], kept["content"]), reporters)
         shown = _entry(kept, str(row["kind"]), _told(str(row["kind"]), kept["content"], agent["name"], mail))
         yield replace(shown, images=images.of_row(row["kind"], row["content"]))
         for part, one in enumerate(mail, 1):
@@ -136,7 +136,7 @@ def _result(content: Mapping[str, Any], mail: Sequence[Taken]) -> _Told:
     failed = isinstance(result, dict) and "error" in result
     title = f"← {content.get('name')}" + (": error" if failed else "")
     if mail:
-        result = waited.without_mail(result or {}, mail)
+        result = wait_result.without_mail(result or {}, mail)
     return "", "", [Fold(title, "\n".join(_fields(result)))], failed
 
 

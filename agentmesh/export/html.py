@@ -23,7 +23,7 @@ from agentmesh.export.cells import summary
 from agentmesh.export.cleaning import Cleaner, line, readable
 from agentmesh.export.entries import Entry, conversation
 from agentmesh.export.figures import GLYPHS, clock, lasting, moment, number, offset, tree
-from agentmesh.store.export import Snapshot
+from agentmesh.store.export import SessionSnapshot
 
 _LEGEND = (
     ("model", "model call"),
@@ -35,7 +35,7 @@ _LEGEND = (
 )
 
 
-def write(out: TextIO, snap: Snapshot, clean: Cleaner, zone: tzinfo | None = None) -> None:
+def write(out: TextIO, snap: SessionSnapshot, clean: Cleaner, zone: tzinfo | None = None) -> None:
     """Write the page: the session's facts, its agents, their timeline, its cost, and every conversation."""
     session = clean.row(snap.head())
     agents = list(
@@ -156,7 +156,9 @@ def _costs(lines: Iterable[dict[str, Any]]) -> Iterator[str]:
         yield f'<p class="soft">?: calls of models whose price is not known, {number(unpriced)} here.</p>\n'
 
 
-def _conversation(snap: Snapshot, clean: Cleaner, agent: Mapping[str, Any], zone: tzinfo | None) -> Iterator[str]:
+def _conversation(
+    snap: SessionSnapshot, clean: Cleaner, agent: Mapping[str, Any], zone: tzinfo | None
+) -> Iterator[str]:
     id_: AgentId = agent["id"]
     opened = "" if agent["parent_id"] else " open"
     yield (
@@ -176,7 +178,7 @@ def _conversation(snap: Snapshot, clean: Cleaner, agent: Mapping[str, Any], zone
     yield "</div></details>\n"
 
 
-def _images(snap: Snapshot, entry: Entry) -> Iterator[str]:
+def _images(snap: SessionSnapshot, entry: Entry) -> Iterator[str]:
     """Yield the images of a row, as parts of the page."""
     for one in entry.images:
         if data := snap.image(one["sha256"]):

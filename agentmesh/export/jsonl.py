@@ -8,7 +8,7 @@ from typing import Any, Final, TextIO
 from agentmesh import __version__
 from agentmesh.domain import jsontext
 from agentmesh.export.cleaning import Cleaner
-from agentmesh.store.export import Snapshot
+from agentmesh.store.export import SessionSnapshot
 
 FORMAT: Final = "agentmesh-export"
 VERSION: Final = 1
@@ -31,7 +31,7 @@ _LAST: Final = (
 )
 
 
-def write(out: TextIO, snap: Snapshot, clean: Cleaner) -> None:
+def write(out: TextIO, snap: SessionSnapshot, clean: Cleaner) -> None:
     """Write a head, the session, its agents, the rows of each, then all else (of images no bytes), and an end."""
     counts: Counter[str] = Counter()
 

@@ -16,7 +16,7 @@ from agentmesh.domain.states import AgentStatus
 from agentmesh.export.axis import Axis
 from agentmesh.export.figures import tree
 from agentmesh.store import timeline
-from agentmesh.store.export import Snapshot
+from agentmesh.store.export import SessionSnapshot
 
 USER: Final = None
 """The lane of the person, who is not an agent."""
@@ -86,7 +86,7 @@ class Timeline:
         return any(letter.sender is USER for letter in self.letters)
 
 
-def read(snap: Snapshot, agent: AgentId | None = None) -> Timeline:
+def read(snap: SessionSnapshot, agent: AgentId | None = None) -> Timeline:
     """Return the timeline of the session, or of one agent with all agents below it."""
     conn = snap.conn
     rows = _below(timeline.lanes(conn, snap.session), agent)
@@ -118,13 +118,13 @@ def _below(rows: Sequence[timeline.LaneRow], agent: UUID | None) -> list[tuple[s
     return list(tree(rows, lambda row: row.id, lambda row: row.parent_id))
 
 
-def _lane(snap: Snapshot, guide: str, row: timeline.LaneRow, ended: datetime, nearest: timedelta) -> Lane:
+def _lane(snap: SessionSnapshot, guide: str, row: timeline.LaneRow, ended: datetime, nearest: timedelta) -> Lane:
     end = row.died_at or ended
     spans = tuple(sorted(_merged(snap, row, end, nearest), key=lambda span: (span.began, span.ended)))
     return Lane(row.id, guide, row.name, row.status, row.created_at, end, row.died_at is not None, spans)
 
 
-def _merged(snap: Snapshot, row: timeline.LaneRow, end: datetime, nearest: timedelta) -> Iterator[Span]:
+def _merged(snap: SessionSnapshot, row: timeline.LaneRow, end: datetime, nearest: timedelta) -> Iterator[Span]:
     """Yield the agent's spans; merge spans of one kind if they and the time between them are below ``nearest``."""
     last: dict[tuple[str, bool], Span] = {}
     for found in timeline.spans(snap.conn, row.id):

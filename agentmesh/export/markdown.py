@@ -12,13 +12,13 @@ from agentmesh.domain.ids import short
 from agentmesh.export.cleaning import Cleaner, line, readable
 from agentmesh.export.entries import Entry, conversation
 from agentmesh.export.figures import GLYPHS, clock, lasting, moment, number, offset, tree
-from agentmesh.store.export import Snapshot
+from agentmesh.store.export import SessionSnapshot
 
 _SIGNS: Final = re.compile(r"([\\`*_{}\[\]<>#|~&$@:])")
 _TICKS: Final = re.compile("`+")
 
 
-def write(out: TextIO, snap: Snapshot, clean: Cleaner, zone: tzinfo | None = None) -> None:
+def write(out: TextIO, snap: SessionSnapshot, clean: Cleaner, zone: tzinfo | None = None) -> None:
     """Write the session: its facts, its agents, its cost, and every conversation in the order of the tree."""
     session = clean.row(snap.head())
     agents = list(

@@ -3,7 +3,7 @@
 It knows files and objects, no database. What to import:
 
 - ``place``: ``Place``, ``find`` a repository, ``own_place`` of a tree that we made;
-- ``facts``: what the functions return: ``Snapshot``, ``FileChange``, ``Restored``, ``Merged``, ``Conflict`` and others;
+- ``facts``: what the functions return: ``TreeSnapshot``, ``FileChange``, ``Restored``, ``Merged``, ``Conflict``, ...
 - ``store``: ``Store``, a workspace's snapshots and the way back to them;
 - ``trees``: ``make_tree``, ``is_made``, ``remove_tree``;
 - ``merging``: ``merge``, ``conflicts``;

@@ -22,7 +22,7 @@ class FileChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class TreeSnapshot:
     """The files of a workspace at one moment."""
 
     tree: str
@@ -32,7 +32,7 @@ class Snapshot:
     """What differs from ``before``, by path; empty if there is no ``before``."""
     left_out: tuple[str, ...] = ()
     """Files that are too large, nested repositories and submodules, sorted. A path of a folder ends with ``/``."""
-    unmade: Snapshot | None = None
+    unmade: TreeSnapshot | None = None
     """If it was asked for: what came to light between ``before`` and this tree, though nobody has made it since."""
 
 

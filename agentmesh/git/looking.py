@@ -44,11 +44,11 @@ class Seen(NamedTuple):
     """The tree before, with new files that nobody has made since the last look: they only come to light now."""
 
 
-class Look:
+class WorkspaceIndex:
     """An index of a workspace in memory, with the tree that it stands for."""
 
     @classmethod
-    def begin(cls, place: Place, folder: Path, *, max_file: int) -> Look:
+    def begin(cls, place: Place, folder: Path, *, max_file: int) -> WorkspaceIndex:
         """Open the index of a workspace. One that cannot be read is made again."""
         beside = marker.beside(folder)
         try:

@@ -13,10 +13,10 @@ import pygit2
 
 from agentmesh.domain.errors import TreeBusy, TreeError
 from agentmesh.git import comparing, marker, refs, restoring
-from agentmesh.git.facts import Restored, Snapshot
+from agentmesh.git.facts import Restored, TreeSnapshot
 from agentmesh.git.fixed_files import require_files, require_named_files
 from agentmesh.git.lock import locked
-from agentmesh.git.looking import Look, Seen, at_paths
+from agentmesh.git.looking import Seen, WorkspaceIndex, at_paths
 from agentmesh.git.opening import told, view_of
 from agentmesh.git.rule_files import RuleFiles, require_files_above
 from agentmesh.git.where import Place
@@ -41,12 +41,12 @@ class Store:
         self._alone = threading.RLock()
         self._depth = 0
         self._opened: pygit2.Repository | None = None
-        self._look: Look | None = None
+        self._look: WorkspaceIndex | None = None
         self._rules = RuleFiles(place.top)
 
     def take(
         self, before: str | None, ref: str | None, paths: Collection[str] | None = None, *, apart: bool = False
-    ) -> Snapshot:
+    ) -> TreeSnapshot:
         """Take a snapshot: write objects, then ``ref``, a full name below ``refs/agentmesh/``.
 
         ``before`` is the snapshot to compare with; None for the first one, whose changes are not listed. ``paths`` None
@@ -64,9 +64,9 @@ class Store:
             unmade = None
             if apart and before is not None and seen.unmade is not None:
                 brought = comparing.changes_in(view, self.place, before, seen.unmade)
-                unmade, before = Snapshot(seen.unmade, before, brought), seen.unmade
+                unmade, before = TreeSnapshot(seen.unmade, before, brought), seen.unmade
             changed = () if before is None else comparing.changes_in(view, self.place, before, seen.tree)
-            return Snapshot(tree=seen.tree, before=before, changes=changed, left_out=left_out, unmade=unmade)
+            return TreeSnapshot(tree=seen.tree, before=before, changes=changed, left_out=left_out, unmade=unmade)
 
     def restore(self, tree: str, expected: str, paths: Collection[str] | None = None) -> Restored:
         """Make files what they are in ``tree``: those that differ from ``expected``, of ``paths`` if given.
@@ -111,7 +111,7 @@ class Store:
         if self._look is None:
             if marker.workspace(self.folder) is None:
                 marker.write(self.folder, self.folder.name, self.place, ())
-            self._look = Look.begin(self.place, self.folder, max_file=self.max_file)
+            self._look = WorkspaceIndex.begin(self.place, self.folder, max_file=self.max_file)
         return self._look.everywhere(before)
 
     @contextmanager

@@ -17,7 +17,7 @@ import anyio.lowlevel
 from anyio import to_thread
 
 from agentmesh.app.outage import Outage
-from agentmesh.domain import waited
+from agentmesh.domain import wait_result
 from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable, Fenced
 from agentmesh.domain.log import logger
 from agentmesh.domain.states import WaitOutcome
@@ -61,7 +61,7 @@ class Waits:
             result = await self._until_over(args, woken, report)
         finally:
             unwatch()
-        return waited.in_order({**result, "note": note} if note else result)
+        return wait_result.in_order({**result, "note": note} if note else result)
 
     async def _until_over(self, args: WaitArgs, woken: asyncio.Event, report: Report) -> dict[str, Any]:
         begun = time.monotonic()

@@ -21,7 +21,7 @@ _BYTES_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ContextPart:
     """A part of what fills a context."""
 
     part: str
@@ -120,15 +120,15 @@ def begin_summary(conn: Connection, lease: Lease, planned: Planned) -> Granted:
     return granted(scalar(conn, statement("context.begin_summary"), values, dict))
 
 
-def filling(conn: Connection, agent: AgentId) -> list[Part]:
+def filling(conn: Connection, agent: AgentId) -> list[ContextPart]:
     """Return what fills the agent's context, in the order in which it is sent."""
-    with conn.cursor(row_factory=class_row(Part)) as cursor:
+    with conn.cursor(row_factory=class_row(ContextPart)) as cursor:
         return cursor.execute(statement("context.filling"), {"agent": agent}).fetchall()
 
 
-def total(parts: Sequence[Part]) -> Part:
+def total(parts: Sequence[ContextPart]) -> ContextPart:
     """Return the sum of all parts."""
-    return Part("all", None, sum(part.rows for part in parts), sum(part.bytes for part in parts))
+    return ContextPart("all", None, sum(part.rows for part in parts), sum(part.bytes for part in parts))
 
 
 def _text(value: str | None) -> str | None:

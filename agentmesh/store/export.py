@@ -57,7 +57,7 @@ Fields = dict[str, Any]
 """A row by its columns."""
 
 
-class Snapshot:
+class SessionSnapshot:
     """A session at one instant. It belongs to the thread and the transaction in which it was taken."""
 
     def __init__(self, conn: Connection, session: SessionId, seconds: float) -> None:
@@ -108,7 +108,7 @@ class Snapshot:
 
 
 @contextmanager
-def snapshot(conn: Connection, session: SessionId, seconds: float) -> Iterator[Snapshot]:
+def snapshot(conn: Connection, session: SessionId, seconds: float) -> Iterator[SessionSnapshot]:
     """Lend a snapshot of the session, for at most this many seconds."""
     with answering_within(conn, _LONGEST + ANSWER_SECONDS), conn.transaction():
         conn.execute("set transaction isolation level repeatable read, read only")
@@ -116,4 +116,4 @@ def snapshot(conn: Connection, session: SessionId, seconds: float) -> Iterator[S
             "select set_config('jit', 'off', true), set_config('statement_timeout', '60s', true),"
             " set_config('idle_in_transaction_session_timeout', '60s', true)"
         )
-        yield Snapshot(conn, session, seconds)
+        yield SessionSnapshot(conn, session, seconds)

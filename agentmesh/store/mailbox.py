@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from agentmesh.domain import waited
+from agentmesh.domain import wait_result
 from agentmesh.domain.errors import MessageTooLarge, UnknownMessage
 from agentmesh.domain.ids import AgentId, MailId
 from agentmesh.domain.rows import Ref, Row
@@ -97,7 +97,7 @@ def _unknown(mail: MailId) -> UnknownMessage:
 def with_mail(conn: Connection, rows: Sequence[Row]) -> list[Row]:
     """Return the rows, with the mail that a wait took added to its result: people read it as messages."""
     known = reporters(conn, rows)
-    shown = ((row, waited.taken(row, known.get((row.agent_id, row.seq), ()))) for row in rows)
+    shown = ((row, wait_result.taken(row, known.get((row.agent_id, row.seq), ()))) for row in rows)
     return [replace(row, mail=mail) if mail else row for row, mail in shown]
 
 
@@ -106,7 +106,7 @@ def reporters(conn: Connection, rows: Sequence[Row]) -> Mapping[tuple[AgentId, i
 
     Only results that leave it open are looked up in the database; the others are left out.
     """
-    asked = [(row.agent_id, row.seq, sender) for row in rows for sender in waited.doubtful(row)]
+    asked = [(row.agent_id, row.seq, sender) for row in rows for sender in wait_result.doubtful(row)]
     found: dict[tuple[AgentId, int], set[UUID]] = {}
     if asked:
         waiters, seqs, senders = map(list, zip(*asked, strict=True))

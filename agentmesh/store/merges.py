@@ -40,7 +40,7 @@ class Sides:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MergePlan:
     """A merge that was made in memory."""
 
     target_agent: AgentId | None
@@ -78,7 +78,7 @@ def above(conn: Connection, agent: AgentId) -> AgentId | None:
     return None if found is None else AgentId(found)
 
 
-def begin(conn: Connection, plan: Plan, lease: Lease | None = None) -> Merge:
+def begin(conn: Connection, plan: MergePlan, lease: Lease | None = None) -> Merge:
     """Store a merge that is about to be written into the target; return its row.
 
     With a lease it is the work of a tool call: the same call again returns the same merge, in whatever state it is by
@@ -128,7 +128,7 @@ def end(
 
 def refused(
     conn: Connection,
-    plan: Plan | int,
+    plan: MergePlan | int,
     reason: str,
     conflicts: Sequence[Mapping[str, Any]] = (),
     lease: Lease | None = None,
@@ -193,7 +193,7 @@ def _asker(lease: Lease | None) -> dict[str, Any]:
     return {"by": None if lease is None else lease.agent_id, **caller(lease)}
 
 
-def _json(plan: Plan) -> Jsonb:
+def _json(plan: MergePlan) -> Jsonb:
     return jsonb(
         {
             "target_agent": None if plan.target_agent is None else str(plan.target_agent),

@@ -43,7 +43,7 @@ class Departure(NamedTuple):
     """From then on the session is at the destination; None if it is still here."""
 
 
-class Left(NamedTuple):
+class Departed(NamedTuple):
     """What has departed."""
 
     rows: int
@@ -86,7 +86,7 @@ def is_here(conn: Connection, move: UUID) -> bool:
     return scalar(conn, statement("moves.is_here"), {"move": move}, bool)
 
 
-def leave(leaving: Connection, arriving: Connection, move: UUID, session: SessionId, name: str) -> Left:
+def leave(leaving: Connection, arriving: Connection, move: UUID, session: SessionId, name: str) -> Departed:
     """Copy a session to where it goes, and let it depart; then only ``unpack`` is left to do.
 
     ``name`` is that of the database that it leaves. Raise SessionChanged if it changes again and again, SessionRunning,
@@ -103,7 +103,7 @@ def leave(leaving: Connection, arriving: Connection, move: UUID, session: Sessio
             if attempt == _COPIES - 1:
                 raise
         else:
-            return Left(rows, offsets)
+            return Departed(rows, offsets)
     raise AssertionError("the last attempt returns or raises")
 
 

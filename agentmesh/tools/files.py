@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentmesh.config.unlinked import FOLDER, PASS, open_folder
+from agentmesh.config.nofollow import FOLDER, PASS, open_folder
 from agentmesh.engine.tool import ToolContext, ToolError
 from agentmesh.tools.near import close_names
 from agentmesh.workspace.roots import OwnTree

@@ -65,7 +65,7 @@ def delete_session(workspaces: WorkspaceFiles, session: SessionId) -> None:
 
 
 def _free(repository: str, refs: list[str]) -> None:
-    from agentmesh.git.elsewhere import free_refs
+    from agentmesh.git.repository_refs import free_refs
 
     free_refs(Path(repository), refs)
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.ids import SessionId
-from agentmesh.git.facts import Snapshot
+from agentmesh.git.facts import TreeSnapshot
 from agentmesh.store import snapshots
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ Entry = dict[str, Any]
 """A snapshot as ``finish_calls`` stores it with a call's result."""
 
 
-def take(store: Store, before: str | None, ref: str, paths: Collection[str] | None = None) -> Snapshot | None:
+def take(store: Store, before: str | None, ref: str, paths: Collection[str] | None = None) -> TreeSnapshot | None:
     """Take a snapshot and name it; return None if nothing has changed since ``before``."""
     if paths is not None and not paths:
         return None
@@ -27,7 +27,7 @@ def take(store: Store, before: str | None, ref: str, paths: Collection[str] | No
     return found
 
 
-def entry(found: Snapshot, ref: str, outside: Entry | None = None) -> Entry:
+def entry(found: TreeSnapshot, ref: str, outside: Entry | None = None) -> Entry:
     """Return a snapshot in the form that the database takes."""
     changes = ((one.path, one.status, one.added, one.removed) for one in found.changes)
     return snapshots.entry(found.tree, found.before, ref, changes, found.left_out, outside)

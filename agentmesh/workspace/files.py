@@ -18,9 +18,9 @@ from agentmesh.store import snapshots as rows
 from agentmesh.store import workspaces
 from agentmesh.store.tx import Database
 from agentmesh.workspace.chains import Chain
-from agentmesh.workspace.elsewhere import Elsewhere, nowhere
 from agentmesh.workspace.entries import entry, refs_of
 from agentmesh.workspace.folders import Folders
+from agentmesh.workspace.other_databases import OtherDatabases, no_other_databases
 from agentmesh.workspace.roots import OwnTree, Root
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class WorkspaceFiles:
         self.settings = settings or Settings()
         self.host = host
         self.os_user = os_user
-        self.elsewhere: Callable[[], Elsewhere] = nowhere
+        self.elsewhere: Callable[[], OtherDatabases] = no_other_databases
         """Asks the other databases of the mesh which workspaces they know."""
         self.folders = Folders(data_dir, max_file=self.settings.max_file)
         self._lock = threading.Lock()

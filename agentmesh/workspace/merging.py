@@ -62,7 +62,7 @@ class _Moved(Exception):
     """Files or rows changed between a look and the next step: look again."""
 
 
-class _Look(NamedTuple):
+class _BothSides(NamedTuple):
     """What both sides are now, and what comes of them."""
 
     sides: merges.Sides
@@ -123,7 +123,7 @@ class _Merging:
                 return self._write(store, look)
         return self._run_check(store, str(look.merged.tree))
 
-    def _look(self, store: Store, theirs: str | None) -> _Look:
+    def _look(self, store: Store, theirs: str | None) -> _BothSides:
         from agentmesh.git.merging import merge as merge_trees
 
         ours = settled(self.workspaces, store, self.target.id)
@@ -132,9 +132,11 @@ class _Merging:
         if ours is None or sides.base is None or (sides.ours, sides.theirs) != (ours, theirs):
             raise _Moved
         names = (self.target_name or "here", self.source_name)
-        return _Look(sides, merge_trees(store.place, sides.base, ours, str(theirs), markers=self.down, names=names))
+        return _BothSides(
+            sides, merge_trees(store.place, sides.base, ours, str(theirs), markers=self.down, names=names)
+        )
 
-    def _without_writing(self, store: Store, look: _Look) -> MergeResult | None:
+    def _without_writing(self, store: Store, look: _BothSides) -> MergeResult | None:
         """Return the result if nothing is to be written: a preview, nothing new, or conflicts."""
         sides, merged = look
         if self.terms.preview:
@@ -153,7 +155,7 @@ class _Merging:
             return self._preview(store, look)
         return None
 
-    def _marked(self, store: Store, look: _Look) -> tuple[str, ...]:
+    def _marked(self, store: Store, look: _BothSides) -> tuple[str, ...]:
         """Return the files in which a merge from the parent has left conflict markers that are still there."""
         if self.down or look.merged.tree is None:
             return ()
@@ -163,7 +165,7 @@ class _Merging:
         earlier = self.workspaces.database.run(merges.into, self.source.id, idempotent=True)
         return words.marked_by(store.place, earlier, marked)
 
-    def _require_inside(self, look: _Look) -> None:
+    def _require_inside(self, look: _BothSides) -> None:
         """Refuse an agent's merge that would write outside the session's directory: its commands could not either."""
         outside = [one.path for one in look.merged.changes if one.path.startswith("../")]
         if outside and self.lease is not None and self.target.kind is WorkspaceKind.SHARED:
@@ -172,7 +174,7 @@ class _Merging:
                 hint=f"Nothing was changed. Let {self.source_name} take that back, or ask the user to merge it.",
             )
 
-    def _require_allowed(self, look: _Look) -> None:
+    def _require_allowed(self, look: _BothSides) -> None:
         """Refuse a merge that would write a file which rules deny to the agent that asks for it."""
         forbidden = self.terms.forbidden
         denied = [one.path for one in look.merged.changes if forbidden and forbidden(one.path)]
@@ -182,7 +184,7 @@ class _Merging:
                 hint=f"Nothing was changed. Let {self.source_name} take that back, or ask the user to merge it.",
             )
 
-    def _preview(self, store: Store, look: _Look) -> MergeResult:
+    def _preview(self, store: Store, look: _BothSides) -> MergeResult:
         sides, merged = look
         text = ""
         if merged.tree is not None:
@@ -201,17 +203,17 @@ class _Merging:
             return f"{one.path}: not shown, because a rule keeps it from being read"
         return one.text or f"{one.path}: binary"
 
-    def _conflicts(self, look: _Look) -> MergeResult:
+    def _conflicts(self, look: _BothSides) -> MergeResult:
         result = self._result(MergeStatus.CONFLICTS, look)
         hidden = unreadable(self.workspaces.database, self.source_agent)
         return self._refused(look, result, "conflicts", words.to_solve(result, hidden))
 
-    def _unsolved(self, look: _Look, marked: tuple[str, ...]) -> MergeResult:
+    def _unsolved(self, look: _BothSides, marked: tuple[str, ...]) -> MergeResult:
         """Refuse files that still have the conflict markers of a merge from the parent."""
         result = self._result(MergeStatus.CONFLICTS, look, note=words.markers_left(marked))
         return self._refused(look, result, "conflict markers are left", words.to_finish(result))
 
-    def _refused(self, look: _Look, result: MergeResult, reason: str, mail: str | None = None) -> MergeResult:
+    def _refused(self, look: _BothSides, result: MergeResult, reason: str, mail: str | None = None) -> MergeResult:
         told = mail if self.source_lives else None
         if told:
             result = replace(result, owner=self.source_name)
@@ -263,7 +265,7 @@ class _Merging:
         )
         return replace(result, id=row.id)
 
-    def _write(self, store: Store, look: _Look) -> MergeResult | None:
+    def _write(self, store: Store, look: _BothSides) -> MergeResult | None:
         run = self.workspaces.database.run
         self.progress("writing the merged files")
         try:
@@ -281,15 +283,15 @@ class _Merging:
         newest = self.workspaces.database.run(snapshots.newest, self.source.id, idempotent=True)
         return tuple(newest.left_out) if newest else ()
 
-    def _plan(self, look: _Look) -> merges.Plan:
+    def _plan(self, look: _BothSides) -> merges.MergePlan:
         changes = [(one.path, one.status, one.added, one.removed) for one in look.merged.changes]
         return self._plan_of(look.sides, look.merged.tree, changes)
 
     def _plan_of(
         self, sides: merges.Sides, tree: str | None, files: Sequence[tuple[str, str, int, int]]
-    ) -> merges.Plan:
+    ) -> merges.MergePlan:
         checked = self.checked[1] if self.checked else None
-        return merges.Plan(
+        return merges.MergePlan(
             target_agent=self.target_agent,
             source_agent=self.source_agent,
             base=str(sides.base),
@@ -301,7 +303,9 @@ class _Merging:
             check_exit=checked.exit_code if checked else None,
         )
 
-    def _result(self, status: MergeStatus, look: _Look | None = None, diff: str = "", note: str = "") -> MergeResult:
+    def _result(
+        self, status: MergeStatus, look: _BothSides | None = None, diff: str = "", note: str = ""
+    ) -> MergeResult:
         return MergeResult(
             status,
             self.source_name,
@@ -317,7 +321,7 @@ class _Merging:
         )
 
 
-def _plan_id(look: _Look) -> str:
+def _plan_id(look: _BothSides) -> str:
     """Return what stands for the source's files and those that are written: what else the target has may change."""
     return plan_id(look.sides.theirs, look.merged.changes)
 

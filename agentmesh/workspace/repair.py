@@ -16,13 +16,13 @@ from agentmesh.store import merges
 from agentmesh.store import workspaces as rows
 from agentmesh.workspace import checks, inspection, sweep
 from agentmesh.workspace.applying import finish_left, is_left
-from agentmesh.workspace.results import Fault, Finding, Mended
+from agentmesh.workspace.results import Fault, Mended, TreeFinding
 
 if TYPE_CHECKING:
     from agentmesh.workspace.files import WorkspaceFiles
 
 
-def look(workspaces: WorkspaceFiles) -> list[Finding]:
+def look(workspaces: WorkspaceFiles) -> list[TreeFinding]:
     """Return what is wrong with workspaces of this host and user; change nothing."""
     return [
         *_unfinished(workspaces),
@@ -33,7 +33,7 @@ def look(workspaces: WorkspaceFiles) -> list[Finding]:
     ]
 
 
-def mend(workspaces: WorkspaceFiles, findings: Iterable[Finding] | None = None) -> list[Mended]:
+def mend(workspaces: WorkspaceFiles, findings: Iterable[TreeFinding] | None = None) -> list[Mended]:
     """Do what each finding's remedy says, if it is still so; None means all that ``look`` finds."""
     wanted = look(workspaces) if findings is None else list(findings)
     now = {(one.fault, one.subject): one for one in look(workspaces)} if findings is not None else None
@@ -49,7 +49,7 @@ def mend(workspaces: WorkspaceFiles, findings: Iterable[Finding] | None = None) 
 def remove(workspaces: WorkspaceFiles, workspace: UUID) -> Mended:
     """Remove the directory of an own workspace that nobody uses, or one that no row knows; its snapshots stay."""
     folder = workspaces.folders.of(workspace)
-    finding = Finding(Fault.LEFT, str(workspace), f"{folder} is to be removed.", "removes it")
+    finding = TreeFinding(Fault.LEFT, str(workspace), f"{folder} is to be removed.", "removes it")
     try:
         row = workspaces.database.run(rows.get, workspace, idempotent=True)
     except UnknownWorkspace:
@@ -72,7 +72,7 @@ def _require_nobodys(workspaces: WorkspaceFiles, workspace: UUID) -> None:
         )
 
 
-def _removed_stray(workspaces: WorkspaceFiles, folder: Path, finding: Finding) -> Mended:
+def _removed_stray(workspaces: WorkspaceFiles, folder: Path, finding: TreeFinding) -> Mended:
     from agentmesh.git.trees import remove_tree
 
     if not folder.exists():
@@ -82,11 +82,11 @@ def _removed_stray(workspaces: WorkspaceFiles, folder: Path, finding: Finding) -
     return Mended(finding, done=False, words=f"{folder} has no marker of ours, so it is left as it is.")
 
 
-def _unfinished(workspaces: WorkspaceFiles) -> list[Finding]:
+def _unfinished(workspaces: WorkspaceFiles) -> list[TreeFinding]:
     run = workspaces.database.run
     found = run(merges.unfinished, workspaces.host, workspaces.os_user, idempotent=True)
     return [
-        Finding(
+        TreeFinding(
             Fault.UNFINISHED,
             str(one.id),
             f"Merge {one.id} was cut short: its process is gone, and some of its files may be written.",
@@ -105,14 +105,14 @@ def _says(question: Callable[[], bool]) -> bool:
         return True
 
 
-def _checks_left(workspaces: WorkspaceFiles) -> list[Finding]:
+def _checks_left(workspaces: WorkspaceFiles) -> list[TreeFinding]:
     return [
-        Finding(Fault.CHECK_LEFT, str(folder), f"{folder} is left of a check that was cut short.", "removes it")
+        TreeFinding(Fault.CHECK_LEFT, str(folder), f"{folder} is left of a check that was cut short.", "removes it")
         for folder in checks.left(workspaces.folders.trees)
     ]
 
 
-def _mended(workspaces: WorkspaceFiles, one: Finding) -> Mended:
+def _mended(workspaces: WorkspaceFiles, one: TreeFinding) -> Mended:
     if not one.remedy:
         return Mended(one, done=False, words=one.advice or "Nothing can be done about it here.")
     try:

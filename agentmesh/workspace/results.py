@@ -167,7 +167,7 @@ class Fault(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class TreeFinding:
     """One fault, and what can be done about it."""
 
     fault: Fault
@@ -185,7 +185,7 @@ class Finding:
 class Mended:
     """What was done about a finding."""
 
-    finding: Finding
+    finding: TreeFinding
     done: bool
     words: str
     """What was done, or why not."""

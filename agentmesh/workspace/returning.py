@@ -18,8 +18,8 @@ from agentmesh.store import workspaces as rows
 from agentmesh.workspace.applying import finish_into
 from agentmesh.workspace.entries import entry, refs_of
 from agentmesh.workspace.opening import held, settled
-from agentmesh.workspace.planning import Plan
 from agentmesh.workspace.results import Later, Undone, UndoStatus, plan_id
+from agentmesh.workspace.undo_plan import UndoPlan
 
 if TYPE_CHECKING:
     from agentmesh.git.store import Store
@@ -73,8 +73,8 @@ class Files:
         """Return an agent's name."""
         return self.workspaces.database.run(agents.get, agent, idempotent=True).name
 
-    def reversed(self, one: Snapshot) -> Plan:
-        """Plan to go back over one snapshot: each file as it was before, unless it was changed again."""
+    def reversed(self, one: Snapshot) -> UndoPlan:
+        """UndoPlan to go back over one snapshot: each file as it was before, unless it was changed again."""
         assert one.before is not None  # noqa: S101  nothing is undone before there is a snapshot
         touched = self.changed(one.before, one.tree)
         later: dict[str, str] = {}
@@ -84,13 +84,13 @@ class Files:
         again = self.changed(one.tree, self.head)
         refused = tuple(Later(path, by) for path, by in sorted(later.items()) if path in again)
         names = {each.path for each in refused}
-        return Plan(dict.fromkeys(touched - names, one.before), refused, (), upto=one.id)
+        return UndoPlan(dict.fromkeys(touched - names, one.before), refused, (), upto=one.id)
 
     def put_back(
         self,
         agent: Agent,
         kind: str,
-        plan: Plan,
+        plan: UndoPlan,
         said: str,
         *,
         preview: bool = False,
@@ -104,7 +104,7 @@ class Files:
         ``agreed`` is the plan of a preview: nothing is written if it is another by now. ``row`` belongs to the plan.
         """
         from agentmesh.git.comparing import changes
-        from agentmesh.git.mixing import mixed
+        from agentmesh.git.mixed_trees import mixed
 
         plan = self._without_done(plan)
         tree = mixed(self.store.place, self.head, plan.sources)
@@ -127,7 +127,7 @@ class Files:
         self._record(agent, kind, said, {"undoes": undoes, "redoes": redoes})
         return done
 
-    def _without_done(self, plan: Plan) -> Plan:
+    def _without_done(self, plan: UndoPlan) -> UndoPlan:
         """Leave out files that are as they should be already, no matter who made them so."""
         differs: dict[str, set[str]] = {}
         for tree in {*plan.sources.values(), *plan.before.values()}:

@@ -13,7 +13,7 @@ from pathlib import Path
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.log import logger
-from agentmesh.git.facts import Snapshot
+from agentmesh.git.facts import TreeSnapshot
 from agentmesh.git.place import Place
 from agentmesh.store import snapshots, workspaces
 from agentmesh.workspace.entries import Entry, entry, refs_of
@@ -120,7 +120,7 @@ class StepSnapshots:
 
     def _taken_as(
         self, ref: str, before: str | None, paths: Collection[str] | None, *, apart: bool = False
-    ) -> tuple[Snapshot, bool]:
+    ) -> tuple[TreeSnapshot, bool]:
         """Take a snapshot, of these files or of all; name it and note it if anything has changed."""
         found = self._store.take(before, None, None if before is None else paths, apart=apart)
         self._tell_left_out(found)
@@ -143,7 +143,7 @@ class StepSnapshots:
     def _ref(self, suffix: str) -> str:
         return f"{self._refs}.{suffix}" if suffix else self._refs
 
-    def _tell_left_out(self, found: Snapshot) -> None:
+    def _tell_left_out(self, found: TreeSnapshot) -> None:
         """Say which files are not in snapshots, unless they were there before the first one."""
         files = {path for path in found.left_out if not path.endswith("/")}
         known, self._chain.left_out = self._chain.left_out, files | (self._chain.left_out or set())

@@ -114,7 +114,7 @@ def _free_of(workspaces: WorkspaceFiles, view: WorkspaceView, reaped: set[Sessio
 
 def _give_up(workspaces: WorkspaceFiles, found: Sequence[Kept]) -> int:
     """Remove the refs of snapshots, after their rows say so; raise TreeError before that if they cannot be reached."""
-    from agentmesh.git.elsewhere import free_refs, require_openable
+    from agentmesh.git.repository_refs import free_refs, require_openable
 
     repositories = {one.repository for one in found}
     for repository in repositories:

@@ -19,9 +19,9 @@ from agentmesh.domain.workspaces import Snapshot
 from agentmesh.store import agents, context, merges, snapshots
 from agentmesh.store import workspaces as rows
 from agentmesh.workspace import turns
-from agentmesh.workspace.planning import Plan, plan
 from agentmesh.workspace.results import Undone, UndoStatus
 from agentmesh.workspace.returning import Files
+from agentmesh.workspace.undo_plan import UndoPlan, plan
 
 if TYPE_CHECKING:
     from agentmesh.workspace.files import WorkspaceFiles
@@ -169,7 +169,7 @@ def _back(
     workspace = workspaces.database.run(rows.of_agent, me.id, idempotent=True)
     into = {one.id: one for one in workspaces.database.run(merges.into, workspace.id, after, idempotent=True)}
 
-    def planned(at: Files) -> Plan:
+    def planned(at: Files) -> UndoPlan:
         return plan(at.since(after), into, me.id, at.changed, paths)
 
     with Files.held(workspaces, workspace) as at:

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from agentmesh.cli.below import Below, below, sub_agents
-from agentmesh.domain.resting import resting
+from agentmesh.domain.folded_agents import resting
 from agentmesh.domain.shape import Shape
 from agentmesh.store import agents, batches, steps
 from agentmesh.store.tasks import TaskCall

@@ -7,7 +7,7 @@ import tomllib
 
 import yaml
 
-from agentmesh.config import catalog, custom_commands, folders, mcp, settings, skills
+from agentmesh.config import custom_commands, folders, mcp, settings, skills, type_catalog
 from agentmesh.llm.simulator.script import parse_script
 from tests.docs.blocks import Block
 from tests.docs.shell import Reader
@@ -55,7 +55,7 @@ def _guides(block: Block, reader: Reader) -> None:
     assert "file" in block.says, f"{block.where}: what file is it?"
     file = reader.write(block.says["file"], block.text)
     environ, aliases = reader.environ, settings.load({}, reader.environ, reader.project).model_aliases
-    types = catalog.load(folders.folders(environ, reader.project, "agents"), aliases)
+    types = type_catalog.load(folders.folders(environ, reader.project, "agents"), aliases)
     found = skills.load(environ, reader.project)
     commands = custom_commands.CustomCommands(environ, reader.project).load()
     assert [*types.problems, *found.problems, *commands.problems] == [], block.where

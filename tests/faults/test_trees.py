@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentmesh.domain.workspaces import Workspace, WorkspaceState
-from agentmesh.git.facts import Snapshot as Taken
+from agentmesh.git.facts import TreeSnapshot as Taken
 from agentmesh.llm.simulator.reply import ScriptedReply
 from agentmesh.llm.simulator.request import ChatRequestView
 from agentmesh.store import snapshots, workspaces

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentmesh.git.facts import Snapshot
+from agentmesh.git.facts import TreeSnapshot
 from agentmesh.git.place import Place, find, own_place
 from agentmesh.git.store import MAX_FILE, Store
 from agentmesh.git.trees import make_tree
@@ -106,7 +106,7 @@ class Workspace:
     def root(self) -> Path:
         return self.place.root
 
-    def take(self, ref: str | None = "refs/agentmesh/s/a/1", paths: Collection[str] | None = None) -> Snapshot:
+    def take(self, ref: str | None = "refs/agentmesh/s/a/1", paths: Collection[str] | None = None) -> TreeSnapshot:
         """Take a snapshot on top of the newest."""
         taken = self.store.take(self.head, ref, paths)
         self.head = taken.tree

@@ -169,7 +169,7 @@ BATCH: dict[str, Any] = {**TASK, "name": "item", "prompt": "{item}", "items": ["
 def _merge(conn: psycopg.Connection, scene: Scene) -> None:
     begun = merges.begin(conn, scene.plan)
     merges.end(conn, begun.id, told_source="merged", told_target="merged")
-    merges.refused(conn, merges.Plan(**{**_plan(conn, scene), "result": None}), "conflicts", told="mend it")
+    merges.refused(conn, merges.MergePlan(**{**_plan(conn, scene), "result": None}), "conflicts", told="mend it")
 
 
 def _plan(conn: psycopg.Connection, scene: Scene) -> dict[str, Any]:
@@ -224,7 +224,7 @@ _EXPORTED = ("settings", "request", "cost", "workspace", "snapshot", "merge")
 
 
 def _export(conn: psycopg.Connection, session: SessionId) -> None:
-    snap = export.Snapshot(conn, session, 60)
+    snap = export.SessionSnapshot(conn, session, 60)
     assert snap.head()
     ids = [row["id"] for row in snap.of_session("agent")]
     for what in (*_EXPORTED, "form", "batch", "batch_item", "todo", "process", "timer"):

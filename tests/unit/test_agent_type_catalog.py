@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from agentmesh.config.catalog import Catalog, load
 from agentmesh.config.folders import folders
 from agentmesh.config.remarks import remarks, summary
 from agentmesh.config.rules import SourcedRule
 from agentmesh.config.schema import TypeSettings
+from agentmesh.config.type_catalog import Catalog, load
 from agentmesh.domain.permissions import Decision, Rule
 
 TOOLS = ["bash", "glob", "read", "write"]

@@ -85,9 +85,9 @@ def test_what_cannot_be_read_is_named_with_its_line(text, line, words):
 
 def test_yaml_is_imported_only_for_a_file(tmp_path):
     code = (
-        "import sys; from pathlib import Path; from agentmesh.config import catalog\n"
+        "import sys; from pathlib import Path; from agentmesh.config import type_catalog\n"
         f"here = {str(tmp_path)!r}\n"
-        "loaded = catalog.Catalog({'AGENTMESH_CONFIG_DIR': here}, {}, lambda _: {}).of(Path(here))\n"
+        "loaded = type_catalog.Catalog({'AGENTMESH_CONFIG_DIR': here}, {}, lambda _: {}).of(Path(here))\n"
         "assert sorted(loaded.types) == ['explore', 'general-purpose', 'plan'], loaded\n"
         "assert 'yaml' not in sys.modules and 'pydantic' not in sys.modules"
     )

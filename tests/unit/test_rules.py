@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentmesh.config.forms import Refused
+from agentmesh.config.forms import BadValue
 from agentmesh.config.rules import SourcedRule, parsed, permissions, rule_text, split, unmatched
 from agentmesh.domain.permissions import Decision, Permissions, Rule
 
@@ -33,7 +33,7 @@ def test_a_rule_is_a_tool_and_perhaps_a_pattern(text, tool, pattern):
     "text", ["", " ", "bash(", "bash)", "(x)", "bash x", "a b(c)", "bash(x) y", "bash()", "bash( )"]
 )
 def test_what_is_no_rule_is_refused(text):
-    with pytest.raises(Refused, match=r"should be a rule|empty pattern"):
+    with pytest.raises(BadValue, match=r"should be a rule|empty pattern"):
         parsed(DENY, text)
 
 
@@ -41,7 +41,7 @@ def test_what_is_no_rule_is_refused(text):
 def test_paths_begin_at_the_home_directory_and_must_be_usable(tool, monkeypatch):
     monkeypatch.setenv("HOME", "/home/me")
     assert parsed(DENY, f"{tool}(~/.ssh/**)").pattern == "/home/me/.ssh/**"
-    with pytest.raises(Refused, match="cannot contain"):
+    with pytest.raises(BadValue, match="cannot contain"):
         parsed(DENY, f"{tool}(../x)")
 
 

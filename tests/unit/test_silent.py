@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentmesh.domain.attention import Need
-from agentmesh.domain.resting import is_folded, silent, silent_note
+from agentmesh.domain.folded_agents import is_folded, silent, silent_note
 from tests.tui.faces import face, id_of
 
 

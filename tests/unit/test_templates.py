@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from agentmesh.config.templates import Piece, PieceKind, has_actions, pieces
+from agentmesh.config.templates import PieceKind, TemplatePiece, has_actions, pieces
 from agentmesh.domain.errors import UsageError
 
 TEXT, COMMAND, FILE = PieceKind.TEXT, PieceKind.COMMAND, PieceKind.FILE
@@ -13,16 +13,20 @@ TEXT, COMMAND, FILE = PieceKind.TEXT, PieceKind.COMMAND, PieceKind.FILE
 @pytest.mark.parametrize(
     ("body", "arguments", "found"),
     [
-        ("plain", "", [Piece(TEXT, "plain")]),
-        ("plain", "more", [Piece(TEXT, "plain"), Piece(TEXT, "\n\nmore")]),
-        ("At !`git log $1` now", "main", [Piece(TEXT, "At "), Piece(COMMAND, "git log main"), Piece(TEXT, " now")]),
-        ("Review @$1.", "src/a.py", [Piece(TEXT, "Review "), Piece(FILE, "@src/a.py.", "src/a.py")]),
-        ('@"$1"', "'a b.txt'", [Piece(FILE, '@"a b.txt"', "a b.txt")]),
-        ("@$1", "'a b.txt'", [Piece(FILE, '@"a b.txt"', "a b.txt")]),
-        ("me@example.com", "", [Piece(TEXT, "me@example.com")]),
-        (r"\!`ls`", "", [Piece(TEXT, "!`ls`")]),
-        ("a!`ls`, !!`ls`", "", [Piece(TEXT, "a!`ls`, !!`ls`")]),
-        ("!`a\nb`", "", [Piece(TEXT, "!`a\nb`")]),
+        ("plain", "", [TemplatePiece(TEXT, "plain")]),
+        ("plain", "more", [TemplatePiece(TEXT, "plain"), TemplatePiece(TEXT, "\n\nmore")]),
+        (
+            "At !`git log $1` now",
+            "main",
+            [TemplatePiece(TEXT, "At "), TemplatePiece(COMMAND, "git log main"), TemplatePiece(TEXT, " now")],
+        ),
+        ("Review @$1.", "src/a.py", [TemplatePiece(TEXT, "Review "), TemplatePiece(FILE, "@src/a.py.", "src/a.py")]),
+        ('@"$1"', "'a b.txt'", [TemplatePiece(FILE, '@"a b.txt"', "a b.txt")]),
+        ("@$1", "'a b.txt'", [TemplatePiece(FILE, '@"a b.txt"', "a b.txt")]),
+        ("me@example.com", "", [TemplatePiece(TEXT, "me@example.com")]),
+        (r"\!`ls`", "", [TemplatePiece(TEXT, "!`ls`")]),
+        ("a!`ls`, !!`ls`", "", [TemplatePiece(TEXT, "a!`ls`, !!`ls`")]),
+        ("!`a\nb`", "", [TemplatePiece(TEXT, "!`a\nb`")]),
     ],
 )
 def test_a_text_is_taken_apart_with_its_arguments(body, arguments, found):

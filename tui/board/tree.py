@@ -9,8 +9,8 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from agentmesh.domain.activity import fitted
+from agentmesh.domain.folded_agents import silent_note
 from agentmesh.domain.ids import AgentId
-from agentmesh.domain.resting import silent_note
 from agentmesh.tui.session.state import AgentFace, Board
 from agentmesh.tui.theme import ROLES
 from agentmesh.tui.widgets.message import message

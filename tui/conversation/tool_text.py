@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentmesh.domain import batches, images, jsontext, waited
+from agentmesh.domain import batches, images, jsontext, wait_result
 from agentmesh.domain.text import one_line, printable
 from agentmesh.domain.todos import TodoStatus, read_todos
 from agentmesh.domain.workspaces import own_tree
@@ -230,7 +230,7 @@ _OUTCOMES: Mapping[str, _Describe] = {
     "grep": _listed,
     "fork": lambda result: f"as {result.get('name')}",
     "send": _sent,
-    "wait": waited.summary,
+    "wait": wait_result.summary,
     "peek": lambda result: f"{result.get('unread', '?')} unread",
     "interrupt": lambda result: "" if result.get("interrupted") else "was not running",
     "kill": lambda result: "killed " + (", ".join(str(k.get("name")) for k in result.get("killed") or []) or "nobody"),

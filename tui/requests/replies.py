@@ -87,14 +87,14 @@ def always(request: Request, text: str, workdir: Path) -> dict[str, Any]:
 
 def _allow_rule(line: str) -> Rule:
     """Return the rule of a line; raise BadEdit if it is none, or allows too much."""
-    from agentmesh.config.forms import Refused
+    from agentmesh.config.forms import BadValue
     from agentmesh.config.rules import parsed
     from agentmesh.domain.command_prefixes import breadth_objection
     from agentmesh.domain.permissions import Decision
 
     try:
         rule = parsed(Decision.ALLOW, line)
-    except Refused as refused:
+    except BadValue as refused:
         raise BadEdit(f"A line {refused.complaint}.") from refused
     if objection := breadth_objection(rule.tool, rule.pattern):
         raise BadEdit(f"{objection[0].upper()}{objection[1:]}.")

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentmesh.domain.attention import Need
+from agentmesh.domain.folded_agents import resting, silent
 from agentmesh.domain.ids import AgentId, MailId
-from agentmesh.domain.resting import resting, silent
 from agentmesh.domain.states import AgentStatus, Kind
 from agentmesh.tui.session.tasks import Task
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rich.text import Text
 
 from agentmesh.cli.render.screen import Column, Grid, cell, print_block
-from agentmesh.store.context import Part
+from agentmesh.store.context import ContextPart
 
 _COLUMNS = (
     Column("WHAT", least=12),
@@ -18,7 +18,7 @@ _COLUMNS = (
 )
 
 
-def print_parts(parts: Iterable[Part], whole: int) -> None:
+def print_parts(parts: Iterable[ContextPart], whole: int) -> None:
     """Print parts, one per line; shares are of ``whole`` tokens."""
     rows: Iterable[list[str | Text]] = (
         [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from rich.text import Text
 
 from agentmesh.cli.render.figures import cut_off
-from agentmesh.domain import batches, commands, images, jsontext, mail, waited
+from agentmesh.domain import batches, commands, images, jsontext, mail, wait_result
 from agentmesh.domain.ids import short
 from agentmesh.domain.rows import Row, Taken
 from agentmesh.domain.states import Kind
@@ -100,8 +100,8 @@ def _result(row: Row, full: bool) -> Text:
     content, result = row.content, row.content.get("result")
     if content.get("name") == "wait" and _is_of_wait(result):
         if not full:
-            return _block("  ← wait ", "dim", one_line(waited.summary(result), _ARGUMENTS_WIDTH))
-        result = waited.without_mail(result, row.mail)
+            return _block("  ← wait ", "dim", one_line(wait_result.summary(result), _ARGUMENTS_WIDTH))
+        result = wait_result.without_mail(result, row.mail)
     failed = isinstance(result, dict) and "error" in result
     lines = list(_result_lines(result))
     hidden = 0 if full else len(lines) - _FOLDED_LINES

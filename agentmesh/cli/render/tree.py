@@ -13,8 +13,8 @@ from agentmesh.cli.render.figures import activity, state, style
 from agentmesh.cli.render.screen import Column, Grid, cell
 from agentmesh.domain.activity import fitted
 from agentmesh.domain.figures import count, money, plural
+from agentmesh.domain.folded_agents import resting, silent
 from agentmesh.domain.ids import AgentId, short
-from agentmesh.domain.resting import resting, silent
 from agentmesh.domain.rows import AgentView
 from agentmesh.domain.states import AgentStatus
 

@@ -21,7 +21,7 @@ from agentmesh.config.type_files import INHERIT
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedTypes:
     """The types, and the problems in their files."""
 
     types: Mapping[str, AgentType]
@@ -30,7 +30,7 @@ class Loaded:
 
 def load(
     places: Sequence[Folder], aliases: Mapping[str, str], settings: Mapping[str, TypeSettings] = MappingProxyType({})
-) -> Loaded:
+) -> LoadedTypes:
     """Read all types. ``aliases`` are names for models; ``settings`` is what the configuration sets for types."""
     types = {kind.name: kind for kind in agent_types.built_in()}
     from_project: set[str] = set()
@@ -51,7 +51,7 @@ def load(
     for name, said in settings.items():
         if name in types:
             types[name] = _set(types[name], said, aliases)
-    return Loaded(MappingProxyType(dict(sorted(types.items()))), tuple(problems))
+    return LoadedTypes(MappingProxyType(dict(sorted(types.items()))), tuple(problems))
 
 
 class Catalog:
@@ -68,9 +68,9 @@ class Catalog:
         self._aliases = aliases
         self._settings = settings
         self._lock = threading.Lock()
-        self._known: dict[Path, tuple[tuple[Stamp, ...], Mapping[str, TypeSettings], Loaded]] = {}
+        self._known: dict[Path, tuple[tuple[Stamp, ...], Mapping[str, TypeSettings], LoadedTypes]] = {}
 
-    def of(self, workdir: Path) -> Loaded:
+    def of(self, workdir: Path) -> LoadedTypes:
         """Return the types for a working directory."""
         places = folders(self._environ, workdir, "agents")
         seen = stamps(file for folder in places for file in _files(folder, []))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 
-class Elsewhere(NamedTuple):
+class OtherDatabases(NamedTuple):
     """What the other databases have answered; a mesh with one database has none."""
 
     known: Mapping[UUID, str]
@@ -18,6 +18,6 @@ class Elsewhere(NamedTuple):
     """The name of the database that was not asked."""
 
 
-def nowhere() -> Elsewhere:
+def no_other_databases() -> OtherDatabases:
     """There is no other database."""
-    return Elsewhere({})
+    return OtherDatabases({})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentmesh.domain.waited import summary
+from agentmesh.domain.wait_result import summary
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ _TAKEN_BACK = ("undo", "redo")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class UndoPlan:
     """What to put back."""
 
     sources: Mapping[str, str]
@@ -42,8 +42,8 @@ def plan(
     agent: AgentId,
     changed: Callable[[str, str], Collection[str]],
     paths: Collection[str] | None = None,
-) -> Plan:
-    """Plan to undo the work of an agent in these snapshots, oldest first.
+) -> UndoPlan:
+    """UndoPlan to undo the work of an agent in these snapshots, oldest first.
 
     Its work are its calls, the merges that it asked for, those that a person made into its files, and what was undone
     or redone for it. ``changed`` returns the paths that differ between two trees. ``paths`` are files or folders; None
@@ -73,7 +73,7 @@ def plan(
     refused = tuple(Later(path, by) for path, by in sorted(later.items()))
     unknown = tuple(one for one in paths or () if not any(_is_among(path, [one]) for path in sources))
     before = {path: sources[path] for path in later}
-    return Plan(kept, refused, tuple(undone) if paths is None else (), before, upto, frozenset(by_command), unknown)
+    return UndoPlan(kept, refused, tuple(undone) if paths is None else (), before, upto, frozenset(by_command), unknown)
 
 
 def _is_work_of(agent: AgentId, snapshot: Snapshot, merge: Merge | None, *, begun: bool) -> bool:
