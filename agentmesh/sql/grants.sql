@@ -43,9 +43,9 @@ begin
     agentmesh.bookings, agentmesh.reservations, agentmesh.model_bills, agentmesh.workspaces, agentmesh.snapshots, agentmesh.changes, agentmesh.merges,
     agentmesh.conflicts, agentmesh.leases, agentmesh.images, agentmesh.timers, agentmesh.prefixes, agentmesh.forms, agentmesh.batches, agentmesh.batch_items, agentmesh.todos, agentmesh.processes,
     agentmesh.capabilities, agentmesh.slots to agentmesh_worker;
-  -- A worker that could change a mode or a cap could allow what a person has not: these rights belong to
-  -- agentmesh_person. A worker may write an answer if a rule now allows what was asked (`ask`), but must not insert
-  -- it with the request.
+  -- A worker that could change a mode or a cap could allow itself more than a person has allowed: these rights belong
+  -- to agentmesh_person. A worker may write an answer if a rule now allows the call (`ask`), but must not insert it with
+  -- the request.
   revoke insert on agentmesh.sessions, agentmesh.requests from agentmesh_worker;
   revoke update (permission_mode, rules, max_tokens, max_cost_usd, ended_at) on agentmesh.sessions from agentmesh_worker;
   revoke update (max_tokens, max_cost_usd) on agentmesh.agents from agentmesh_worker;

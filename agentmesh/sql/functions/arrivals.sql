@@ -9,7 +9,7 @@ begin
   insert into agentmesh.arrivals (id, session_id, source) values (arrive.move, arrive.session, arrive.source);
 end $$;
 
-comment on function agentmesh.arrive is 'Begin the arrival of a session by a move from a database of this name; what had arrived by the same move is thrown away.';
+comment on function agentmesh.arrive is 'Begin the arrival of a session by a move from a database of this name; rows that had arrived by the same move are thrown away.';
 
 create function agentmesh.arrival_digests(move uuid) returns jsonb
 language sql stable as $$
@@ -23,8 +23,8 @@ comment on function agentmesh.arrival_digests is 'The digests of the rows that h
 create function agentmesh.number_arrival(move uuid, relation text) returns void
 language plpgsql security definer
 set search_path = pg_catalog set DateStyle = 'ISO, MDY' set IntervalStyle = 'postgres' set TimeZone = 'UTC' as $$
--- The last three digits stay, so that people recognise a number. ALTER SEQUENCE holds back all who want a number until
--- this commit, which is why each table has a commit of its own.
+-- The last three digits stay, so that people recognise a number. ALTER SEQUENCE lets nobody else draw a number until
+-- this commit, so each table has a commit of its own.
 declare
   it agentmesh.arrivals;
   counter text := pg_get_serial_sequence(format('agentmesh.%I', relation), 'id');
@@ -148,4 +148,4 @@ begin
   return found;
 end $$;
 
-comment on function agentmesh.discard_arrival is 'Throw away what has arrived by a move that was called off at its source. Returns whether there was something.';
+comment on function agentmesh.discard_arrival is 'Throw away the rows that arrived by a move that was called off at its source. Returns whether there were any.';

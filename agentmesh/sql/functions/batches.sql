@@ -71,9 +71,9 @@ comment on function agentmesh.free_room is 'How many further children an agent m
 
 create function agentmesh.start_items(batch agentmesh.batches, me agentmesh.agents, session agentmesh.sessions, ended uuid default null) returns agentmesh.batches
 language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
--- A refusal by a budget is final for the items that are queued: it counts what all running calls may give back. So is
--- that by max_spawns, which counts the dead. If none of the batch runs and there is no room for one, limits were lowered.
--- No end of an item makes room any more, and the call would wait for ever.
+-- A refusal by a budget is final for the items that are queued: it counts the amounts that running calls may give back.
+-- A refusal by max_spawns is final too, because that counts the dead. If no item of the batch runs and there is no room
+-- for one, limits were lowered. No end of an item makes room any more, and the call would wait for ever.
 declare
   one agentmesh.batch_items;
   refusal jsonb;
@@ -116,8 +116,8 @@ comment on function agentmesh.start_items is
 
 create function agentmesh.start_item(batch agentmesh.batches, one agentmesh.batch_items, me agentmesh.agents, session agentmesh.sessions) returns boolean
 language plpgsql as $$
--- What refuses a later item must not undo the end of the one before it, which is in this commit. The first item has none
--- before it: then the call is refused.
+-- The refusal of a later item must not undo the end of the one before it, which is in this commit. If the first item is
+-- refused, the call is refused.
 declare
   child agentmesh.agents;
   call agentmesh.caller;
@@ -218,7 +218,7 @@ language sql stable as $$
     select i.place, i.result, a.name, length(coalesce(i.result ->> 'result', '')) as size
     from agentmesh.batch_items i left join agentmesh.agents a on a.id = i.child
     where i.parent = batch.parent and i.seq = batch.seq and i.ordinal = batch.ordinal),
-  -- Short results leave what they do not need of their share to longer ones.
+  -- Short results leave the unused part of their share to longer ones.
   share as (
     select e.size, row_number() over w as n, ((batch.spec ->> 'room')::bigint - coalesce(sum(e.size) over (w rows between unbounded preceding and 1 preceding), 0))
       / (batch.items - row_number() over w + 1) as fair
@@ -243,7 +243,7 @@ comment on function agentmesh.shortened is 'The beginning and the end of a text 
 
 create function agentmesh.start_queued_items(most integer default 20) returns integer
 language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
--- It waits for no lock: what another transaction holds is left for the next tick. Usually there is nothing to do here,
+-- It waits for no lock: rows that another transaction holds are left for the next tick. Usually there is nothing to do here,
 -- because the end of an item starts the next one; this is for batches that had no room then.
 declare
   short agentmesh.batches;

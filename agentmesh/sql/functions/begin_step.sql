@@ -63,7 +63,7 @@ comment on function agentmesh.begin_step is
 create function agentmesh.read_mail_of_step(me agentmesh.agents) returns void
 language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 -- All mail at the start of a turn, none once it is interrupted. In the middle of one: the user's mail, and urgent mail.
--- With urgent mail comes what its sender had sent before it, so that nobody's messages are read in another order.
+-- Urgent mail brings its sender's earlier mail with it, so that each sender's messages are read in their order.
 declare
   is_start boolean := me.started_turn < me.turn;
   ids bigint[] := array(
@@ -99,7 +99,7 @@ begin
   return agentmesh.reserve(me, session, address, bytes, answer, input_usd, output_usd);
 end $$;
 
-comment on function agentmesh.begin_summary is 'Reserve the call for a summary that a person asked for; returns what reserve returns.';
+comment on function agentmesh.begin_summary is 'Reserve the call for a summary that a person asked for; returns the result of reserve.';
 
 create function agentmesh.read_mail(me agentmesh.agents, ids bigint[]) returns void
 language sql as $$

@@ -57,8 +57,8 @@ comment on function agentmesh.reserve is
 create function agentmesh.reserve_retry(agent uuid, epoch bigint, last_tokens bigint, last_usd numeric, all_tokens bigint, all_usd numeric) returns boolean
 language plpgsql as $$
 #variable_conflict use_column
--- It locks as reserve does. The reservation then covers what all attempts have used, and as much for the next one as
--- was reserved, or as the last one used if that is more.
+-- It locks as reserve does. The reservation then covers the use of all attempts so far. For the next attempt it adds
+-- the old reservation, or the use of the last attempt if that is more.
 declare
   mine agentmesh.reservations;
   me agentmesh.agents;

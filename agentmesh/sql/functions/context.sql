@@ -54,7 +54,7 @@ begin
         exit;
       end if;
     end loop;
-    -- A summary before the turns that a fork was made to inherit stands for what it does not.
+    -- A summary before the turns that a fork was made to inherit stands for rows that the fork does not inherit.
     if summary is not null and not (link.begins and link.generation > 0) then
       n := n - 1;
       after := summary - 1;

@@ -95,7 +95,7 @@ begin
   end if;
 end $$;
 
-comment on function agentmesh.require_type is 'Refuse what is no definition of an agent type; null is no type. That its permissions only narrow is the trigger''s.';
+comment on function agentmesh.require_type is 'Refuse a value that is no definition of an agent type; null is no type. The trigger checks that its permissions only narrow.';
 
 create function agentmesh.inherit(child uuid, parent uuid, upto bigint, wanted text) returns void
 language plpgsql as $$
@@ -141,7 +141,7 @@ create function agentmesh.turns(agent uuid, upto bigint default null) returns ta
 language sql stable rows 100 as $$
 -- A turn begins with an agent's first message. It also begins with the first message after an answer without calls, a
 -- summary, a rewind, or the end of a turn by an error or an interrupt. Messages that are read in the middle of a turn
--- begin none. Nor do news of merges, what retry adds, or corrections.
+-- begin none. Nor do news of merges, rows that retry adds, or corrections.
   with sent as (
     select row_number() over (order by c.n, c.seq) as n, c.agent_id, c.seq, c.kind,
       c.kind in ('user', 'mail') as is_input, c.kind in ('user', 'mail') and not c.content ?| array['quiet', 'retry', 'correction'] as may_begin
@@ -162,7 +162,7 @@ language sql stable rows 100 as $$
         and (t.kind = 'error' or t.kind = 'event' and t.content ->> 'event' in ('interrupted', 'rewound')))
 $$;
 
-comment on function agentmesh.turns is 'The messages that began the turns of what an agent''s model is sent, up to a seq of its own. n counts them from the oldest; place counts all rows that are sent.';
+comment on function agentmesh.turns is 'The messages that began the turns in an agent''s context, up to a seq of its own. n counts them from the oldest; place counts all rows that are sent.';
 
 create function agentmesh.settings_of_fork(parent agentmesh.agents, wanted text[], prompt text, form jsonb) returns text
 language plpgsql as $$

@@ -212,7 +212,7 @@ create function agentmesh.merge_refused(merge bigint, by uuid, caller agentmesh.
 returns agentmesh.merges
 language plpgsql as $$
 #variable_conflict use_column
--- The same call, or a person's same merge again, returns what is stored, and tells nobody twice.
+-- The same call, or a person's same merge again, returns the stored row, and tells nobody twice.
 declare
   into_agent uuid := (plan ->> 'target_agent')::uuid;
   of_agent uuid := (plan ->> 'source_agent')::uuid;
@@ -303,7 +303,7 @@ begin
   end if;
 end $$;
 
-comment on function agentmesh.tell_owner is 'Tell the agent whose own tree did not fit why, in the name of who asked; nobody, if it asked itself or is dead.';
+comment on function agentmesh.tell_owner is 'Tell an agent why its own tree did not fit, in the name of the asker; nobody, if the agent asked itself or is dead.';
 
 create function agentmesh.undo_merges(workspace uuid, ids bigint[], snapshot bigint) returns void
 language plpgsql as $$

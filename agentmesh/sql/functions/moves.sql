@@ -1,7 +1,7 @@
 create function agentmesh.moved_rows(out place integer, out relation text, out condition text, out numbers jsonb) returns setof record
 language sql immutable as $$
--- Rows refer only to rows above them, apart from sessions.root_id, which is checked at the commit. key is the column that
--- says whose a row is. Numbers of these tables count in each database from 1.
+-- Rows refer only to rows above them, apart from sessions.root_id, which is checked at the commit. key is the column
+-- that names the owner of a row. Numbers of these tables count in each database from 1.
   select r.place, r.relation,
     case r.owner when 'sessions' then format('x.%I = $1', r.key)
       when 'settings' then 'x.id in (select o.settings_id from agentmesh.agents o where o.session_id = $1)'
@@ -120,8 +120,8 @@ create function agentmesh.depart(move uuid, digests jsonb) returns timestamptz
 language plpgsql security definer
 set search_path = pg_catalog set jit = off set enable_seqscan = off set DateStyle = 'ISO, MDY' set IntervalStyle = 'postgres' set TimeZone = 'UTC'
 set extra_float_digits = '1' set bytea_output = 'hex' as $$
--- The deciding commit. What is deleted is compared with what has arrived, so a change since the copy, by whatever way,
--- undoes all of it. The locks are those of DELETE: they stop every verb, and inserts of rows that refer to the agents.
+-- The deciding commit. Deleted rows are compared with the arrived ones, so any change since the copy undoes all of it.
+-- The locks are DELETE's: they stop every verb, and inserts of rows that refer to the agents.
 declare
   it agentmesh.moves;
   one record;

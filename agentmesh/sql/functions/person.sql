@@ -1,6 +1,6 @@
 create function agentmesh.begin_capture(agent uuid) returns boolean
 language plpgsql as $$
--- From now on no model sees what a person types.
+-- From now on no model sees the texts that a person types.
 declare
   me agentmesh.agents;
 begin

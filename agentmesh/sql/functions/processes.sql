@@ -40,7 +40,7 @@ begin
   return found;
 end $$;
 
-comment on function agentmesh.keep_output is 'Store what a process has written so far. Returns false if it is over for the database: its worker must end it.';
+comment on function agentmesh.keep_output is 'Store the output of a process so far. Returns false if it is over for the database: its worker must end it.';
 
 create function agentmesh.lock_process(session uuid, process integer, worker bigint) returns agentmesh.processes
 language plpgsql as $$
@@ -60,8 +60,8 @@ comment on function agentmesh.lock_process is 'Lock the owner of a process and t
 
 create function agentmesh.match_process(session uuid, process integer, worker bigint, line text, so_far integer) returns boolean
 language plpgsql as $$
--- A loud process must not fill a mailbox: while a mail about a line is unread, further lines are only counted. What is
--- counted already was told by an earlier call, whose reply was lost.
+-- A loud process must not fill a mailbox: while a mail about a line is unread, further lines are only counted. If these
+-- lines are counted already, an earlier call told them and its reply was lost.
 declare
   mine agentmesh.processes := agentmesh.lock_process(session, process, worker);
   mail_id bigint;
@@ -172,7 +172,7 @@ create function agentmesh.lose_processes(most integer default 20) returns intege
 language plpgsql
 set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
--- It waits for no lock, as ring_timers: what another transaction holds is left for the next tick. It steps through the
+-- It waits for no lock, as ring_timers: rows that another transaction holds are left for the next tick. It steps through the
 -- workers that have processes, one probe of the index for each, so that a tick does not read all that run anywhere.
 declare
   gone bigint[] := array(
@@ -213,4 +213,4 @@ language sql stable as $$
   where p.state is distinct from 'running' or p.stop_at is not null or p.worker_id is distinct from processes_to_end.worker
 $$;
 
-comment on function agentmesh.processes_to_end is 'Those of a worker''s processes that it must end: stopped, of a dead agent, deleted, or declared lost.';
+comment on function agentmesh.processes_to_end is 'The processes that a worker must end: stopped, of a dead agent, deleted, or declared lost.';

@@ -83,7 +83,7 @@ language sql stable as $$
     else (select t.schema from agentmesh.tasks t where t.child = again order by t.started_at desc limit 1) end
 $$;
 
-comment on function agentmesh.schema_owed is 'The schema of a task''s result: a known sub-agent keeps that of its last task, because its tool report has it.';
+comment on function agentmesh.schema_owed is 'The schema of a task''s result: a known sub-agent keeps the schema of its last task, because its tool report has it.';
 
 create function agentmesh.check_owed(again uuid, spec jsonb, out command text, out approved boolean)
 language plpgsql stable as $$

@@ -1,7 +1,7 @@
 create function agentmesh.may_expire(session agentmesh.sessions, before timestamptz) returns boolean
 language sql stable set jit = off set enable_seqscan = off as $$
--- An agent's newest row and newest mail are found by their indexes. What agents do leaves a trace in one of these; what
--- people put on the board of todos does not.
+-- An agent's newest row and newest mail are found by their indexes. Each action of an agent leaves a trace in one of these.
+-- Todos that people put on the board do not.
   select not session.pinned and session.created_at < may_expire.before and (session.ended_at is null or session.ended_at < may_expire.before)
     and not exists (select from agentmesh.agents a where a.session_id = session.id and a.status = 'running')
     and not exists (select from agentmesh.timers t where t.session_id = session.id and t.ended_at is null)

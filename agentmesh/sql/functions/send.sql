@@ -79,7 +79,7 @@ begin
   return answered.sender;
 end $$;
 
-comment on function agentmesh.addressee is 'Return to whom a message goes that has no recipient but answers another message.';
+comment on function agentmesh.addressee is 'Return the recipient of a message that names none and answers another message.';
 
 create function agentmesh.require_answerable(sender uuid, session uuid, reply_to bigint) returns void
 language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$

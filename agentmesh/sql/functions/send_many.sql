@@ -78,7 +78,7 @@ begin
   return meant;
 end $$;
 
-comment on function agentmesh.recipients_of is 'Return whom a message to several is meant for, before they are locked: each once, in the order of the list.';
+comment on function agentmesh.recipients_of is 'Return the recipients of a message to several, before they are locked: each once, in the order of the list.';
 
 create function agentmesh.require_somebody(meant uuid[], audience text, center uuid) returns void
 language plpgsql as $$

@@ -1,7 +1,7 @@
 create function agentmesh.keep_settings(system_prompt text, tools jsonb) returns text
 language plpgsql security definer
 set search_path = pg_catalog as $$
--- The lock keeps them until the caller's agent refers to them: forget_settings passes over what is locked.
+-- The lock keeps them until the caller's agent refers to them: forget_settings passes over locked rows.
 declare
   setting text := encode(sha256(convert_to(keep_settings.system_prompt || E'\n' || keep_settings.tools::text, 'UTF8')), 'hex');
 begin

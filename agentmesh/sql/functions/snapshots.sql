@@ -3,8 +3,8 @@ returns bigint
 language plpgsql as $$
 #variable_conflict use_column
 -- The workspace is locked. Times of a workspace's snapshots never go back, so that the newest by a moment is the newest.
--- Two agents of one directory may store theirs in another order than they took them: one whose successor is stored
--- already does not become the newest.
+-- Two agents of one directory may store snapshots in another order than they took them: a snapshot does not become the
+-- newest if its successor is stored already.
 declare
   it agentmesh.workspaces;
   new_id bigint;
@@ -34,7 +34,7 @@ comment on function agentmesh.add_snapshot is
 
 create function agentmesh.note_snapshots(me agentmesh.agents, seq bigint, results jsonb) returns void
 language plpgsql as $$
--- What had changed before the step, by nobody here, was there when the step began: its time is that of the row before.
+-- Changes from before the step, by nobody here, were there when the step began: they get the time of the row before.
 declare
   taken record;
 begin

@@ -134,7 +134,7 @@ create function agentmesh.ring_timers(most integer default 20) returns integer
 language plpgsql
 set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
--- It waits for no lock: what another transaction holds is left for the next tick. Agents come first, so that a timer
+-- It waits for no lock: rows that another transaction holds are left for the next tick. Agents come first, so that a timer
 -- whose recipient is being killed is not looked at; then each timer is looked at again under its own lock.
 declare
   now constant timestamptz := clock_timestamp();  -- a constant: an index is not searched for a clock that goes on

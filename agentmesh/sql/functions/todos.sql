@@ -33,8 +33,8 @@ create function agentmesh.claim_todo(session uuid, agent uuid, todo bigint defau
 language plpgsql
 set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
--- One UPDATE decides: a second claim waits for its row, sees that it is not open any more, and changes nothing. What is
--- done stays done, so a todo that was ready when it was looked at is ready when it is taken.
+-- One UPDATE decides: a second claim waits for its row, sees that it is not open any more, and changes nothing. A
+-- done todo stays done, so a todo that was ready when it was looked at is ready when it is taken.
 declare
   wanted bigint := claim_todo.todo;
   taken bigint;
@@ -212,7 +212,7 @@ begin
   end if;
 end $$;
 
-comment on function agentmesh.require_todo_caller is 'Lock who changes the board, the session first if its number of todos changes, and refuse who may not.';
+comment on function agentmesh.require_todo_caller is 'Lock the agent that changes the board, the session first if its number of todos changes; refuse an agent that may not.';
 
 create function agentmesh.answer_todo(session uuid, agent uuid, caller agentmesh.caller, result jsonb) returns void
 language plpgsql as $$
@@ -237,4 +237,4 @@ language sql set jit = off set enable_seqscan = off as $$
   update agentmesh.todos t set status = 'open', owner = null, claimed_at = null where t.owner = any (ids) and t.status = 'claimed'
 $$;
 
-comment on function agentmesh.free_todos is 'Give back what these locked agents, which die now, had claimed.';
+comment on function agentmesh.free_todos is 'Give back the todos of these locked agents, which die now.';

@@ -36,7 +36,7 @@ comment on function agentmesh.close_call is 'Write the one result of a tool call
 
 create function agentmesh.close_calls(me agentmesh.agents, caller agentmesh.caller, results jsonb) returns boolean
 language plpgsql as $$
--- A call that already has a result keeps it. seen: [[path, digest]], files whose content a call has shown. Returns
+-- A call that already has a result keeps it. seen: [[path, digest]], the files that a call has shown. Returns
 -- whether one of the calls had been started, and so may have had effects.
 declare
   had_started boolean;
@@ -95,7 +95,7 @@ comment on function agentmesh.close_open_calls is 'Give every open call of these
 
 create function agentmesh.start_calls(agent uuid, caller agentmesh.caller, ordinals integer[]) returns jsonb
 language plpgsql as $$
--- Returns what may be done now without asking.
+-- Returns the permissions that now hold without asking.
 declare
   me agentmesh.agents;
 begin

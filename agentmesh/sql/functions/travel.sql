@@ -39,8 +39,8 @@ comment on function agentmesh.rewind_to is
 
 create function agentmesh.newest_rewind(agent uuid) returns agentmesh.transcript
 language plpgsql stable as $$
--- A rewind that is lifted, and what lifted it, count as if they had never been: so several can be lifted, the newest
--- first.
+-- A lifted rewind and the row that lifted it count as if they had never been. So several rewinds can be lifted, the
+-- newest first.
 declare
   last bigint := 9223372036854775807;
   found_row agentmesh.transcript;

@@ -101,7 +101,7 @@ begin
     end if;
   end loop;
   if cardinality(dead) > 0 then
-    -- Nobody's open transaction on one agent may hold up the others, or the heartbeat in whose commit this is.
+    -- An open transaction on one agent must not hold up the others, nor the heartbeat, which has the same commit.
     freed := agentmesh.free_locked(array(select a.id from agentmesh.agents a where a.worker_id = any (dead) order by a.id for no key update skip locked));
     update agentmesh.workers w set ended_at = clock_timestamp()
     where w.id = any (dead) and not exists (select from agentmesh.agents a where a.worker_id = w.id);
@@ -148,8 +148,8 @@ comment on function agentmesh.agents_to_look_at is
 
 create function agentmesh.tick(worker bigint, ids uuid[], epochs bigint[]) returns table (agent_id uuid, what text)
 language plpgsql as $$
--- Three rows name no agent: fenced (this worker was declared dead), cron (timers are due whose next time the worker has
--- to compute) and work (something can be claimed).
+-- Three rows name no agent: fenced (this worker was declared dead), cron (timers are due, and the worker computes their
+-- next time) and work (something can be claimed).
 declare
   now constant timestamptz := clock_timestamp();  -- a constant: an index is not searched for a clock that goes on
 begin

@@ -6,7 +6,7 @@ select agentmesh.fork(%(parent)s, %(name)s, %(prompt)s, row(%(worker)s, %(epoch)
   type => %(type)s, report => %(report)s, effort => %(effort)s);
 
 -- name: fork_cache
--- What a fork's differences cost it in cached prefix; null if it has none.
+-- The cost of a fork's differences, in cached prefix; null if it has none.
 select agentmesh.fork_cache(%(child)s);
 
 -- name: kill
@@ -38,7 +38,7 @@ select id, session_id, parent_id, name, depth, status, model, settings_id, permi
 from agentmesh.agents where id = %(agent)s;
 
 -- name: matches
--- What each of several texts may mean in a session. It is the asker's parent or an agent's full id (0), its exact name
+-- The agents that each of several texts may mean in a session. It is the asker's parent or an agent's full id (0), its exact name
 -- or whole path (1), or a prefix of its id (2). Such ids are between first and last. They must use their own index,
 -- whatever PostgreSQL guesses. With the session's index, each text would read all agents of the session.
 select u.n, a.id, a.name, a.how

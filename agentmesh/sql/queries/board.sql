@@ -77,7 +77,7 @@ select m.id, m.recipient, left(m.body, %(width)s) as body
 from agentmesh.mail m where m.recipient = any (%(agents)s) and m.sender is null and not m.automatic and m.read_at is null and m.withdrawn_at is null order by m.id;
 
 -- name: details
--- What a board says of some agents beside their state: for how long (seconds), what they wrote last, and the tokens of their last model call.
+-- A board's words about some agents beside their state: for how long (seconds), what they wrote last, and the tokens of their last model call.
 -- conflicts: how many files of its own tree do not fit with another agent's.
 select a.id, a.model, a.model_calls,
   extract(epoch from clock_timestamp() - coalesce(
@@ -157,7 +157,7 @@ order by l.generation, t.seq desc limit %(limit)s;
 select coalesce(sum(greatest(upto - after, 0)), 0)::bigint from agentmesh.lineage(%(agent)s) where generation > 0;
 
 -- name: left
--- How many agents of a session run, and what it may still spend; null: no cap. untouched: nothing has ever happened in
+-- How many agents of a session run, and how much it may still spend; null: no cap. untouched: nothing has ever happened in
 -- it.
 select (select count(*) from agentmesh.agents a where a.session_id = s.id and a.status = 'running' and not a.external) as running,
   (s.max_tokens - u.tokens)::bigint as tokens, s.max_cost_usd - u.cost_usd as cost_usd,

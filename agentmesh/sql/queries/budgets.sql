@@ -9,7 +9,7 @@ where session_id = %(session)s and (%(agent)s::uuid is null or agent_id = %(agen
 select agentmesh.set_budget(%(session)s, %(unit)s, %(amount)s, %(agent)s);
 
 -- name: fan_out_estimate
--- What the first model calls of agents that an agent is about to start reserve at most.
+-- The most that the first model calls of new agents reserve, which an agent is about to start.
 select agentmesh.fan_out_estimate(%(agent)s, %(starts)s);
 
 -- name: costs

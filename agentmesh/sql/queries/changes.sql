@@ -1,6 +1,6 @@
 -- name: newest
 -- The newest calls of edit and write of an agent and all below it that changed a file, the newest first, with what their diffs are made of.
--- Without what a snapshot has: it says more. after: only calls after this row of the agent, and after its time.
+-- Without changes that a snapshot has: it says more. after: only calls after this row of the agent, and after its time.
 select c.agent_id, a.name, c.result_seq as seq, c.name as tool, t.created_at as at, t.content -> 'result' as result,
   case when c.name = 'write' and octet_length(c.arguments) <= %(largest)s then c.arguments end as arguments, r.answer
 from agentmesh.subtree(%(agent)s) s (id)
@@ -46,7 +46,7 @@ from agentmesh.agents a join agentmesh.workspaces w on w.id = a.workspace_id joi
 where a.id = %(agent)s;
 
 -- name: versions
--- The snapshots of a workspace that changed a file, oldest first, and the first of all; each with whose work it shows. upto: no later ones.
+-- The snapshots of a workspace that changed a file, oldest first, and the first of all; each with the agent whose work it shows. upto: no later ones.
 select x.id, x.tree, x.kind, x.agent_id, a.name, coalesce(c.result_seq, x.seq) as seq, coalesce(c.name, x.kind) as tool, x.made_at as at,
   m.source, (select max(y.id) from agentmesh.snapshots y where y.workspace_id = m.source and y.tree = m.theirs and y.id < x.id) as source_upto
 from agentmesh.snapshots x
@@ -72,7 +72,7 @@ where a.session_id = %(session)s and a.created_at <= %(at)s;
 select agentmesh.step_boundary(a, %(row)s) from agentmesh.agents a where a.id = %(agent)s;
 
 -- name: totals
--- What the calls of an agent and of all below it changed, by agent and file, the newest first. With since: only after
+-- The changes by calls of an agent and of all below it, summed by agent and file, the newest first. With since: only after
 -- that row of the agent's, or after its time.
 select s.agent_id, a.name, c.workspace_id, c.path, sum(c.added)::bigint as added, sum(c.removed)::bigint as removed,
   (array_agg(c.status order by s.id desc))[1] as status, count(*) as snapshots, max(s.made_at) as last_at

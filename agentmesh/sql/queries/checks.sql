@@ -1,4 +1,4 @@
--- What must hold in the rows at every instant, whatever raced or crashed before. Each statement returns the rows that
+-- The rules that hold for the rows at every instant, whatever raced or crashed before. Each statement returns the rows that
 -- break it: session_id, agent_id, name, detail. store/checks.py runs them all in one snapshot; people see the sentence
 -- above each. Each reads its tables once: no part of a large database is walked again for every row.
 

@@ -7,11 +7,11 @@ select agentmesh.clear(%(agent)s);
 select agentmesh.mark(%(agent)s, %(label)s);
 
 -- name: rewind
--- Send again what was sent at a mark; return its label.
+-- Go back to a mark: send the model its rows again; return its label.
 select agentmesh.rewind(%(agent)s, %(label)s);
 
 -- name: rewind_to
--- Send again what was sent at a row; return the row that it goes back to.
+-- Go back to a row: send the model the rows of then again; return the row that it goes back to.
 select agentmesh.rewind_to(%(agent)s, %(row)s);
 
 -- name: restore
@@ -37,7 +37,7 @@ select agentmesh.compact(%(agent)s);
 select agentmesh.summarize(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(content)s, %(usage)s, %(ends)s);
 
 -- name: begin_summary
--- Reserve the model call for a summary; return what the budget allows.
+-- Reserve the model call for a summary; return the budget's answer.
 select agentmesh.begin_summary(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(bytes)s, %(answer)s, %(input_usd)s::numeric, %(output_usd)s::numeric, %(address)s);
 
 -- name: filling

@@ -1,5 +1,5 @@
 -- name: owed
--- The form of the report of an agent: that of the task that it works on, or that of a fork.
+-- The form of the report that an agent owes for the task that it works on, or as a fork.
 select d.schema, d.check_command, d.check_approved, a.may_halt, a.permissions, agentmesh.allowance(a.session_id) as allowance
 from agentmesh.agents a cross join lateral (
   select t.schema, t.check_command, t.check_approved from agentmesh.tasks t where t.child = a.id and t.ended_at is null and t.schema is not null
@@ -9,7 +9,7 @@ from agentmesh.agents a cross join lateral (
 where a.id = %(agent)s;
 
 -- name: reported
--- The newest report of an agent: a fork's, or that of the newest task of a sub-agent.
+-- The newest report of an agent: a fork's, or the report of a sub-agent's newest task.
 select r.status, r.result, r.attempts, r.check_exit
 from (
   select case when a.owes_report or f.status is null then 'owed' else f.status end as status, f.result, f.attempts, f.check_exit
@@ -20,5 +20,5 @@ from (
 limit 1;
 
 -- name: rights
--- What an agent may do now: its own rules, and the session's part.
+-- The rights of an agent now: its own rules, and the session's part.
 select a.permissions, agentmesh.allowance(a.session_id) as allowance from agentmesh.agents a where a.id = %(agent)s;

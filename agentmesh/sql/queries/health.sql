@@ -16,7 +16,7 @@ from (select) here left join lateral (
   order by coalesce(s.xact_start, s.state_change) limit 1) a on true;
 
 -- name: stuck
--- What looks wrong and why, and when something last happened to the agent: its newest row, its newest mail, or that it
+-- Agents that look wrong and why, and when something last happened to the agent: its newest row, its newest mail, or that it
 -- was queued.
 select v.name, v.session_id, v.problem, v.why, h.at, h.at > clock_timestamp() - interval '1 day' as recent
 from agentmesh.v_stuck v join agentmesh.agents a on a.id = v.agent_id

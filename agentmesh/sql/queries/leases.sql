@@ -1,5 +1,5 @@
 -- name: take
--- Take the lease that a path needs; return who has it.
+-- Take the lease that a path needs; return the lease and the agent that has it.
 select prefix, agent_id, name, mine from agentmesh.take_lease(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(path)s);
 
 -- name: held

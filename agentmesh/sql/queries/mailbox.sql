@@ -3,7 +3,7 @@
 select agentmesh.send(%(sender)s, %(recipient)s, %(body)s, %(key)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(images)s::jsonb, urgent => %(urgent)s, reply_to => %(reply_to)s);
 
 -- name: addressee
--- To whom an answer to this mail goes if no recipient is given.
+-- The recipient of an answer to this mail if none is given.
 select a.id, a.name from agentmesh.addressee(%(sender)s, %(reply_to)s) r (id) join agentmesh.agents a using (id);
 
 -- name: newest_of_agents
@@ -11,7 +11,7 @@ select a.id, a.name from agentmesh.addressee(%(sender)s, %(reply_to)s) r (id) jo
 select m.id from agentmesh.mail m where m.recipient = %(agent)s and m.sender is not null and not m.automatic order by m.id desc limit 1;
 
 -- name: send_many
--- Put one message into several mailboxes, or into none; return whose, and the mails' ids.
+-- Put one message into several mailboxes, or into none; return the recipients and the mails' ids.
 select agent_id, name, message_id from agentmesh.send_many(%(sender)s, %(recipients)s::uuid[], %(body)s, %(key)s,
   row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(audience)s, %(around)s, %(urgent)s);
 

@@ -1,7 +1,7 @@
 -- name: mesh
 -- The whole mesh in a few figures, for monitoring: waits, agents without a worker, mail that running agents have not read,
 -- and how full the queue of notifications is. "offset 0": look up the mail of each running agent. Otherwise the planner
--- would read all unread mail, and that of dead agents is never read.
+-- would read all unread mail, and dead agents never read theirs.
 select (select count(*) from agentmesh.wait) as waits, q.agents as queued_agents, q.seconds as queued_seconds,
   u.mails as unread_mail, u.seconds as unread_seconds, pg_notification_queue_usage() as notify_queue
 from (

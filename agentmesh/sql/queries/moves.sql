@@ -27,7 +27,7 @@ select agentmesh.arrive(%(move)s, %(session)s, %(source)s);
 copy agentmesh.arrival_rows (arrival, relation, n, content) from stdin;
 
 -- name: digests
--- The digests of what has arrived.
+-- The digests of the arrived rows.
 select agentmesh.arrival_digests(%(move)s);
 
 -- name: number
@@ -35,7 +35,7 @@ select agentmesh.arrival_digests(%(move)s);
 select agentmesh.number_arrival(%(move)s, %(relation)s);
 
 -- name: offsets
--- What an arrival's numbers grow by, by table.
+-- The offsets that are added to an arrival's numbers, by table.
 select a.offsets from agentmesh.arrivals a where a.id = %(move)s;
 
 -- name: depart
@@ -51,7 +51,7 @@ select agentmesh.unpack(%(move)s);
 select agentmesh.end_move(%(move)s);
 
 -- name: call_off
--- Keep a session from departing by a move; return what holds now.
+-- Keep a session from departing by a move; return the move's state now.
 select agentmesh.call_off_move(%(move)s);
 
 -- name: discard
@@ -67,6 +67,6 @@ select m.id, m.session_id, m.destination, m.departed_at from agentmesh.moves m w
 select a.id, a.session_id, a.source from agentmesh.arrivals a where a.unpacked_at is null order by a.began_at, a.id;
 
 -- name: departed
--- Where sessions have gone whose id begins with this, the newest move first.
+-- The destinations of departed sessions whose id begins with this, the newest move first.
 select m.id, m.session_id, m.destination, m.departed_at from agentmesh.moves m
 where m.session_id between %(first)s and %(last)s and m.departed_at is not null order by m.departed_at desc limit 2;

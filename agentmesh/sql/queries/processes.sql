@@ -3,7 +3,7 @@
 select agentmesh.start_process(%(agent)s, %(command)s, %(watch)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller);
 
 -- name: keep_output
--- Store what a process has written so far; return false if it must end.
+-- Store the output of a process so far; return false if it must end.
 select agentmesh.keep_output(%(session)s, %(process)s, %(worker)s, %(output)s, %(written)s);
 
 -- name: match

@@ -33,7 +33,7 @@ cross join lateral (
 order by s.created_at desc;
 
 -- name: set_mode
--- Change what tools may do without asking.
+-- Change the mode: how much tools may do without asking.
 select agentmesh.set_mode(%(session)s, %(mode)s);
 
 -- name: end

@@ -13,7 +13,7 @@ left join agentmesh.tool_calls c on c.agent_id = s.agent_id and c.seq = s.seq an
 where s.id = %(id)s;
 
 -- name: newest_before
--- What an agent's workspace had at a row of the agent's.
+-- The snapshot of an agent's workspace at a row of the agent's.
 select s.id, s.workspace_id, s.agent_id, a.name, s.seq, s.ordinal, c.result_seq as row, s.kind, s.tree, s.before, s.ref, s.files, s.added, s.removed, s.left_out,
   s.merge_id, s.made_at, s.freed_at
 from agentmesh.moment(%(agent)s, %(row)s) s
@@ -59,7 +59,7 @@ order by s.id limit %(limit)s;
 
 -- name: refs
 -- The refs of a session that are still there; if wanted, only those of removed workspaces whose agents are all reaped.
--- What a merge of files needs that were not merged yet is not among those.
+-- Refs that a merge of files still needs are not among them.
 select s.id as snapshot_id, s.workspace_id, w.repository, s.ref
 from agentmesh.workspaces w join agentmesh.snapshots s on s.workspace_id = w.id and s.ref is not null and s.freed_at is null
 where w.session_id = %(session)s and w.repository is not null and (not %(reaped_only)s or w.state = 'removed'

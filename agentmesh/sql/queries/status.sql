@@ -1,5 +1,5 @@
 -- name: activity
--- Store what agents are doing. Asynchronous: losing it does no harm.
+-- Store the activities of agents. Asynchronous: losing it does no harm.
 insert into agentmesh.activity (agent_id, activity, at)
 select u.id, u.activity, clock_timestamp() from unnest(%(ids)s::uuid[], %(activities)s::text[]) as u (id, activity)
 where exists (select from agentmesh.agents a where a.id = u.id)

@@ -34,7 +34,7 @@ select agentmesh.finish_calls(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(o
 select agentmesh.fail_turn(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(error)s, %(usage)s);
 
 -- name: stop_turn
--- End an interrupted turn, keeping what was streamed.
+-- End an interrupted turn, and keep the streamed part of its answer.
 select agentmesh.stop_turn(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(partial)s, %(usage)s);
 
 -- name: skip_turn

@@ -12,7 +12,7 @@ join agentmesh.agents a on a.id = t.child
 order by t.parent, t.seq, t.ordinal, t.place;
 
 -- name: given
--- The task calls in a step of an agent, with their sub-agents; a batch shows that of its first item.
+-- The task calls in a step of an agent, with their sub-agents; a batch shows the sub-agent of its first item.
 select t.ordinal, t.child, a.name, a.subagent_type
 from agentmesh.tasks t join agentmesh.agents a on a.id = t.child
 where t.parent = %(agent)s and t.seq = %(seq)s and t.place <= 1 order by t.ordinal;

@@ -1,4 +1,4 @@
--- What each agent did and when, as periods of time; v_timeline has the same as moments, for people who ask in SQL.
+-- The activities of each agent as periods of time; v_timeline has the same as moments, for people who ask in SQL.
 
 -- name: lanes
 -- The agents of a session, and when each last did something.
@@ -27,7 +27,7 @@ select lower(island) as began, upper(island) - interval '30 s' as ended
 from (select unnest(range_agg(tstzrange(least(began, ended), ended + interval '30 s', '[]'))) as island from doing) islands order by 1;
 
 -- name: spans
--- What an agent did, sorted by beginning; ended is null while it goes on. Verbs and calls that only read have no start
+-- The activities of an agent, sorted by beginning; ended is null while it goes on. Verbs and calls that only read have no start
 -- of their own (their end writes both): they start with their step, or when the call before them has its result.
 with calls as (
   select c.name, c.status, c.started_at, c.ended_at,

@@ -28,7 +28,7 @@ select agentmesh.read_todos(%(session)s, %(agent)s,
 select agentmesh.todo_json(%(todo)s);
 
 -- name: shown_done
--- A todo that is done and what it made ready, as agents read it.
+-- A todo that is done and the todos that it made ready, as agents read it.
 select agentmesh.done_json(%(session)s, %(todo)s);
 
 -- name: shown_board
@@ -36,7 +36,7 @@ select agentmesh.done_json(%(session)s, %(todo)s);
 select agentmesh.board_json(%(session)s);
 
 -- name: board
--- The todos of a session: what is not done, and then the newest of the others.
+-- The todos of a session: first all that are not done, then the newest of the others.
 (select id, content, after, status, is_ready, owner, owner_name, created_by_name, note from agentmesh.v_todos
  where session_id = %(session)s and status in ('open', 'claimed') order by id)
 union all

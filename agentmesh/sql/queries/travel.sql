@@ -3,7 +3,7 @@
 select agentmesh.fork(parent => %(parent)s, name => %(name)s, prompt => %(prompt)s, at => %(at)s, workspace => %(workspace)s, base => %(base)s);
 
 -- name: fork_session
--- Begin a session with a copy of what an agent was sent at one of its rows; return the root.
+-- Begin a session with a copy of an agent's context at one of its rows; return the root.
 select agentmesh.fork_session(%(agent)s, %(at)s, %(prompt)s, %(workspace)s);
 
 -- name: copied

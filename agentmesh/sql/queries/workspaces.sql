@@ -12,7 +12,7 @@ where a.id = %(id)s;
 select id, session_id, kind, origin, state, path, host, os_user, repository, problem, at_tree, base, head from agentmesh.workspaces where session_id = %(id)s and kind = 'shared';
 
 -- name: source
--- What an own workspace is to be made from.
+-- The source from which an own workspace is to be made.
 select s.tree, s.is_fixed, s.origin from agentmesh.workspaces w cross join lateral agentmesh.workspace_source(w.id) s where w.id = %(workspace)s and w.kind = 'own';
 
 -- name: ready
