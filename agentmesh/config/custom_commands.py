@@ -46,7 +46,7 @@ class CustomCommand:
     is_skill: bool = False
     is_projects: bool = False
     model: str = ""
-    """Another model than that of the agent in view: a fork of it reads the message."""
+    """The model, if it is not the model of the agent in view: then a fork of that agent reads the message."""
     is_subtask: bool = False
     """Whether a child without the conversation reads the message."""
     agent: str = ""

@@ -78,7 +78,7 @@ def entries(folder: Folder, problems: list[Problem], *, ending: str = "", broken
 
 
 def stamps(files: Iterable[Path]) -> tuple[Stamp, ...]:
-    """Return what differs after any of the files has changed."""
+    """Return the stamp of each file: they differ after any of the files has changed."""
     return tuple(map(_stamp, files))
 
 

@@ -52,7 +52,7 @@ class FrontMatter:
 
 
 def switch(text: str) -> bool | None:
-    """Return what a value such as ``yes`` or ``false`` means; None for any other text."""
+    """Return whether a value such as ``yes`` or ``false`` means true; None for any other text."""
     return _SWITCHES.get(text.lower())
 
 

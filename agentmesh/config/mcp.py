@@ -119,9 +119,9 @@ class McpServers(NamedTuple):
     """The servers that are configured for a working directory."""
 
     servers: Mapping[str, NamedServer] = _NONE
-    """Those that may start, by slug."""
+    """The servers that may start, by slug."""
     problems: tuple[Problem, ...] = ()
-    """What does not start and why, in words for people."""
+    """The servers that do not start and why, in words for people."""
 
 
 def slug(name: str) -> str:
@@ -130,7 +130,7 @@ def slug(name: str) -> str:
 
 
 def read(workdir: Path, own: Mapping[str, McpServer], settings: Mcp, environ: Mapping[str, str]) -> McpServers:
-    """Return the servers of a person's own configuration and those of the project; never raises."""
+    """Return the servers of a person's own configuration and of the project's file; never raise."""
     user_file = paths.user_config(environ)
     found: dict[str, NamedServer] = {}
     problems: list[Problem] = []
@@ -159,7 +159,7 @@ def _of_project(file: Path, workdir: Path, settings: Mcp, user_file: Path) -> tu
         return [], [Problem(str(file), str(error), broken=True)]
     if not tables:
         return [], []
-    from hashlib import sha256  # only for who has such a file
+    from hashlib import sha256  # most directories have no such file
 
     path, digest = str(file.resolve()), sha256(content.encode()).hexdigest()
     if settings.trusted.get(path) != digest:

@@ -1,4 +1,4 @@
-"""Opening a folder or a file without following a link: what was checked by its path is what is opened."""
+"""Opening a folder or a file without following a link, so that it is the one whose path was checked."""
 
 from __future__ import annotations
 

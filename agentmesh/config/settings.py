@@ -49,7 +49,7 @@ class Settings(NamedTuple):
     reader_url: str | None = None
     """For ``agentmesh sql``: a role that may only read the views."""
     databases: Mapping[str, Database] = _NONE
-    """The databases of the mesh by name, if there are several; empty: only that of ``database_url``."""
+    """The databases of the mesh by name, if there are several; empty: ``database_url`` is the only one."""
     database: str | None = None
     """Which of them ``database_url`` is; None if there is only one, or none is chosen."""
     model: str | None = None
@@ -155,9 +155,9 @@ class SettingsReader:
 def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path | None) -> Settings:
     """Read defaults, the user's file, the project's file, AGENTMESH_* and flags; each overrides the ones before.
 
-    The project's file is that of ``workdir``; None means that there is none. A flag is named like its variable, in
-    lower case (``max_depth``, ``model_retries``); None means that it is not given. Raise ConfigError for an unknown key
-    or a bad value; it names the file and key, the variable or the flag.
+    ``workdir`` is the directory with the project's file; None means that there is none. A flag is named like its
+    variable, in lower case (``max_depth``, ``model_retries``); None means that it is not given. Raise ConfigError for
+    an unknown key or a bad value; it names the file and key, the variable or the flag.
     """
     read = sources.read(flags, environ, workdir)
     document = read.document

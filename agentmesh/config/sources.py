@@ -53,7 +53,7 @@ class Read(NamedTuple):
     is_one_database: bool
     """Whether the environment or a flag names the database to use: then it is the only one."""
     rules: tuple[SourcedRule, ...]
-    """Permission rules of all files; those of ``document`` are only the user's."""
+    """Permission rules of all files; ``document`` has only the user's."""
     warnings: tuple[str, ...]
     """What was ignored, and why."""
 
@@ -70,7 +70,7 @@ def settable() -> dict[str, Key]:
 
 
 def _tables() -> Mapping[str, type]:
-    """Return the class of each table of a configuration; that of the tables in it, if they have names of their own."""
+    """Return the class of each table of a configuration; for a table of named tables, the class of these."""
     single = {name: type(default) for name, default in Document._field_defaults.items() if isinstance(default, tuple)}
     return {**single, **_BY_NAME}
 
@@ -237,7 +237,7 @@ def _misspelled(environ: Mapping[str, str], names: Mapping[str, Key]) -> Iterato
     for found in sorted(environ):
         name = found.removeprefix(_PREFIX).lower()
         if found.startswith(_PREFIX) and name not in names:
-            # Only close ones: other code reads our other variables (AGENTMESH_CONFIG_DIR, those of the tests).
+            # Only close ones: other code reads our other variables (AGENTMESH_CONFIG_DIR, the tests' own).
             for close in difflib.get_close_matches(name, names, n=1, cutoff=0.85):
                 yield f"{found} is ignored: there is no such setting. Did you mean {variable(close)}?"
 

@@ -114,7 +114,7 @@ def _placed(text: str, arguments: str, words: Sequence[str]) -> str:
 
 
 def _value(place: str, arguments: str, words: Sequence[str]) -> str | None:
-    """Return what a place stands for; None if there are fewer arguments."""
+    """Return the arguments that a place stands for; None if there are fewer."""
     if place == "$ARGUMENTS":
         return arguments
     return words[int(place[1]) - 1] if int(place[1]) <= len(words) else None
@@ -148,7 +148,7 @@ def _command(text: str, arguments: str, words: Sequence[str]) -> str:
 
 
 def _quoted(place: str, arguments: str, words: Sequence[str]) -> str:
-    """Return what stands for a place in a shell command; in quotes it is one word, even if nothing was given."""
+    """Return the quoted text for a place in a shell command; in quotes it is one word, even if nothing was given."""
     bare = place.strip("\"'")
     if bare != place:
         return shlex.quote(_value(bare, arguments, words) or "")

@@ -98,7 +98,7 @@ def read(file: Path, folder: Folder, aliases: Mapping[str, str]) -> tuple[AgentT
 
 
 class _Reading:
-    """Builds a type from one file's front matter; ``notes`` collects what was left out."""
+    """Builds a type from one file's front matter; ``notes`` collects remarks about parts that were left out."""
 
     def __init__(self, file: Path, folder: Folder, aliases: Mapping[str, str], matter: FrontMatter) -> None:
         self.notes: list[Problem] = []
@@ -189,7 +189,7 @@ class _Reading:
         return text or None
 
     def _tools(self, key: str, effect: Decision) -> tuple[tuple[str, ...] | None, list[Rule]]:
-        """Return names of tools, and rules made of those with a pattern: ``bash(git log *)``."""
+        """Return names of tools, and a rule for each tool with a pattern: ``bash(git log *)``."""
         if key not in self._values:
             return None, []
         value = self._values[key]

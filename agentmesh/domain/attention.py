@@ -10,7 +10,7 @@ _BAD_ENDS = frozenset({"failed", "out of budget"})
 
 
 class Need(Enum):
-    """How an agent stands for somebody who looks after many; in this order they are listed."""
+    """How urgently an agent needs a person who looks after many; lists have agents in this order."""
 
     ASKS = "asks"
     """It cannot go on without a person: a request is open, or agents woke it too often."""

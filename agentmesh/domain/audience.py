@@ -1,4 +1,4 @@
-"""To whom a message to several goes, if its recipients are not listed."""
+"""The recipients of a message to several agents, if they are not listed by name."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def unpriced(calls: int) -> str:
 
 
 def remark_on(budgets: Sequence[Budget]) -> str:
-    """Return what to say of caps on money if calls have no known price, and what caps those; "" if there are none."""
+    """Return a remark on caps on money if calls have no known price, with the cap on those calls; otherwise ""."""
     blind = [one for one in budgets if one.max_cost_usd is not None and one.unpriced_calls]
     if not blind:
         return ""
@@ -139,7 +139,7 @@ def remark_on(budgets: Sequence[Budget]) -> str:
 
 
 def token_cap(most: int | None) -> str:
-    """Return what caps calls whose price is not known."""
+    """Return a sentence about the cap on calls whose price is not known."""
     if most is None:
         return "Nothing caps such calls: agentmesh budget 2M caps their tokens."
     return f"Their tokens are capped: {count(most)} in all."

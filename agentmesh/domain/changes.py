@@ -147,7 +147,7 @@ def by_file(changes: Sequence[Change]) -> Sequence[FileChanges]:
 
 
 def unified(files: Sequence[FileChanges]) -> Iterator[str]:
-    """Yield the lines of a plain unified diff; a line with ``#`` before each change says who made it."""
+    """Yield the lines of a plain unified diff; a line with ``#`` before each change names its author."""
     for file in files:
         for change in file.changes:
             yield f"# {change.path}: {change.tool} by {change.name}, {change.at.astimezone():%Y-%m-%d %H:%M:%S}"

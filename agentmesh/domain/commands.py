@@ -19,7 +19,7 @@ def row_content(name: str, arguments: Sequence[str], text: str) -> dict[str, Any
 
 
 def typed(content: Mapping[str, Any]) -> str:
-    """Return what was typed: ``/send coder hello``, ``!ls``."""
+    """Return the line that a person typed: ``/send coder hello``, ``!ls``."""
     name, arguments = str(content.get("command") or "command"), content.get("arguments")
     words = [name if name.startswith(("/", "!")) else f"/{name}"]
     return " ".join([*words, *(map(str, arguments) if isinstance(arguments, list) else ())])

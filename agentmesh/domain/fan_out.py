@@ -15,9 +15,9 @@ class Start(NamedTuple):
 
     agents: int
     model: str | None = None
-    """``provider/model``; None: that of the agent that makes the call."""
+    """``provider/model``; None: the model of the agent that makes the call."""
     bytes: int = 0
-    """Bytes of what each is told, besides what it inherits."""
+    """Bytes of each one's prompt, besides the rows that it inherits."""
     inherits: bool = False
     """Whether each begins with the conversation of the agent that makes the call."""
 
@@ -30,7 +30,7 @@ class Estimate:
     usd: Decimal | None
     """None: a price is not known."""
     max_tokens: int | None
-    """The cap with the least room; None: there is none."""
+    """The cap with the least room; None without a cap."""
     left_tokens: int | None
     max_usd: Decimal | None
     left_usd: Decimal | None
@@ -42,12 +42,12 @@ def words(agents: int, models: Sequence[str], estimate: Estimate) -> str:
 
 
 def wish(tool: str, agents: int | None) -> str:
-    """Return what an agent asks leave for: ``use bash``, ``start 20 agents``."""
+    """Return the action that a person must allow: ``use bash``, ``start 20 agents``."""
     return f"use {tool}" if agents is None else f"start {plural(agents, 'agent')}"
 
 
 def answered(name: str, agents: int, decision: str) -> str:
-    """Return what a person's answer to the question of an agent has done."""
+    """Return the effect of a person's answer to the question of an agent, as one or two sentences."""
     if decision == "no":
         return f"Refused to let {name} start {plural(agents, 'agent')}."
     more = " Agents of this session start others without a question from now on." if decision == "always" else ""

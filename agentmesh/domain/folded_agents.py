@@ -19,7 +19,7 @@ _OF_A_PERSON: Final = (Need.ASKS, Need.FAILED, Need.DONE)
 def resting(agents: Sequence[AgentView]) -> frozenset[AgentId]:
     """Return the sub-agents of tasks that do not work and have no visible agent below them.
 
-    ``agents`` are those of one session, parents before their children. Reaped agents are never visible.
+    ``agents`` are all agents of one session, parents before their children. Reaped agents are never visible.
     """
     found: set[AgentId] = set()
     needed: set[AgentId] = set()
@@ -36,7 +36,7 @@ def resting(agents: Sequence[AgentView]) -> frozenset[AgentId]:
 def silent(agents: Sequence[AgentView], asking: Collection[AgentId] = ()) -> frozenset[AgentId]:
     """Return the silent agents that lists fold away: all but those that need a person, and those above them.
 
-    ``agents`` are those of one session, parents before their children; ``asking`` have open requests.
+    ``agents`` are all agents of one session, parents before their children; ``asking`` have open requests.
     """
     if not any(agent.silent for agent in agents):
         return frozenset()
@@ -61,5 +61,5 @@ def is_folded(agent: AgentView, need: Need) -> bool:
 
 
 def silent_note(folded: int) -> str:
-    """Return how many silent agents a list folds away; empty if it is none."""
+    """Return how many silent agents a list folds away, in words; empty if there are none."""
     return f"+{folded} silent" if folded else ""

@@ -53,7 +53,7 @@ class Image(NamedTuple):
         return hashlib.sha256(self.data).hexdigest()
 
     def reference(self) -> dict[str, Any]:
-        """Return what rows store instead of the bytes."""
+        """Return the reference that rows store instead of the bytes."""
         return {
             "name": self.name,
             "media_type": self.media_type,
@@ -79,7 +79,7 @@ def kind_of(data: bytes) -> str | None:
 
 
 def read_image(name: str, data: bytes) -> Image:
-    """Return the image in these bytes; raise BadImage if it is none, damaged, or larger than models are sent."""
+    """Return the image in these bytes; raise BadImage if they are no image, damaged, or larger than models accept."""
     shown = one_line(PurePath(name).name or name, _NAME_WIDTH)
     if not data:
         raise BadImage(f"{shown} is empty.", hint="Save the image again.")

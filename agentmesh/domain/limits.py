@@ -12,7 +12,7 @@ from agentmesh.domain.timers import read_span
 SPANS: Final = frozenset({"max_turn_seconds", "max_seconds"})
 """Limits that are spans of time, in seconds."""
 MOST_SECONDS: Final = 10 * 365 * 86_400
-"""The longest time of a session: what is left of it must fit an integer of a session that is forked from it, too."""
+"""The longest time of a session: the rest of it must also fit an integer of a session that is forked from this one."""
 OPTIONS: Final[Mapping[str, str]] = {
     "depth": "max_depth",
     "children": "max_children",
@@ -51,7 +51,7 @@ class Limit(NamedTuple):
 
     @property
     def amounts(self) -> tuple[str, str]:
-        """What is used and the limit, as people read them."""
+        """The used amount and the limit, as people read them."""
         used = "" if self.used is None else self._shown(self.used)
         return used, "none" if self.cap is None else self._shown(self.cap)
 

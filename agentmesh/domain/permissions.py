@@ -112,7 +112,7 @@ class Refusal(NamedTuple):
 
 
 def refusal(verdict: Verdict, tool: str) -> Refusal:
-    """Return what to tell an agent whose call would ask while nobody can answer, or is denied."""
+    """Return the words for an agent whose call is denied, or would ask while nobody can answer."""
     message = f"{tool} was refused: {verdict.reason}."
     if verdict.allowed_by is None:
         return Refusal(message, "No mode allows it; do without it, and do not try it in another form.")
@@ -170,7 +170,7 @@ def uncovered(
 
 
 def says(rules: Permissions, tool: str, text: str) -> Decision | None:
-    """Return what rules alone decide about a call that is no command and names no path; None leaves it to the mode."""
+    """Return the rules' decision about a call that is no command and names no path; None leaves it to the mode."""
     return _said(rules, CallPart(frozenset({tool}), text))
 
 
@@ -273,7 +273,7 @@ def _shown(part: CallPart) -> str:
 
 
 def _said(rules: Permissions, part: CallPart) -> Decision | None:
-    """Return what the layers together decide about a part; None leaves it to the mode."""
+    """Return the decision of all layers about a part; None leaves it to the mode."""
     said = [_layer_says(layer, part) for layer in rules.layers]
     for strict in (Decision.DENY, Decision.ASK):
         if strict in said:

@@ -339,7 +339,7 @@ class Capability(NamedTuple):
     model: str
     """As the provider knows it."""
     streams: bool | None = None
-    """Whether its streams bring what it answers to requests with tools."""
+    """Whether its streams bring the whole answer to requests with tools."""
     needs_choice: bool | None = None
     """Whether it leaves out tools unless ``tool_choice`` says ``auto``."""
     forced_calls: str | None = None

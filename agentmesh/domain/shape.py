@@ -1,4 +1,4 @@
-"""How a fork may differ from its parent, and what it owes it."""
+"""How a fork may differ from its parent, and which report it owes its parent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh")
 
 
 class Shape(NamedTuple):
-    """What a fork has instead of its parent's; None is the parent's, or nothing."""
+    """The properties in which a fork differs from its parent; None: as its parent, or nothing."""
 
     model: str | None = None
     """As ``provider/model``."""
@@ -25,7 +25,7 @@ class Shape(NamedTuple):
     check: str | None = None
     """A command that must exit with 0 before its report is taken."""
     check_approved: bool = True
-    """Whether who asks for the check may run it; otherwise it can only read."""
+    """Whether the agent or person that asks for the check may run it; otherwise it can only read."""
     type: str | None = None
     """The name of an agent type: it has that type's system prompt, tools, model, rules and workspace."""
     effort: str | None = None
@@ -35,4 +35,4 @@ class Shape(NamedTuple):
 
 
 SAME: Final = Shape()
-"""That of the parent."""
+"""The shape of a fork that differs in nothing from its parent."""

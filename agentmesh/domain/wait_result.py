@@ -43,7 +43,7 @@ def summary(result: Mapping[str, Any]) -> str:
 def taken(row: Row, reporters: Collection[UUID] = ()) -> tuple[Taken, ...]:
     """Return the mail that a wait took, if this row is the wait's result; nothing for other rows.
 
-    ``reporters`` are those of its ``doubtful`` agents whose output was mail.
+    ``reporters`` are its ``doubtful`` agents whose output was mail.
     """
     return tuple(mail for entry in _of_wait(row) for mail in _mail(entry, row, reporters))
 

@@ -123,7 +123,7 @@ class Snapshot:
     id: int
     workspace_id: UUID
     agent_id: AgentId | None
-    """Whose work it shows; None: somebody's who is no agent."""
+    """The agent whose work it shows; None: somebody who is no agent."""
     name: str | None
     """That agent's name."""
     seq: int | None

@@ -38,7 +38,7 @@ def blame(place: Place, versions: Sequence[tuple[str, str]], path: str) -> list[
 def _carried(
     lines: Sequence[str | None], before: pygit2.Blob | None, after: pygit2.Blob | None, label: str
 ) -> list[str | None]:
-    """Return the labels of a version's lines, of those of the version before."""
+    """Return the labels of a version's lines, given the labels of the lines in the version before."""
     new: list[str | None] = [label] * len(_split(after))
     patch = pygit2.Patch.create_from(_data(before), _data(after), context_lines=0)
     old_at = new_at = 0

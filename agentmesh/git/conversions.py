@@ -21,7 +21,7 @@ _ENDS: Final = ("text", "crlf", "eol")
 
 
 def foreign(view: pygit2.Repository, index: pygit2.Index, top: Path, common_dir: Path) -> Iterator[str]:
-    """Yield the files of an index whose object in Git is not what is on disk."""
+    """Yield the files of an index whose object in Git differs from the file on disk."""
     if not any(word.encode() in text for text in _attribute_files(view, index, top, common_dir) for word in _FOREIGN):
         return
     for path in [os.fspath(entry.path) for entry in index]:

@@ -19,7 +19,7 @@ _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OTHER: Final = 0
 _USUAL: Final = {False: 0o666, True: 0o777}
-"""Permissions of a new file and of a new program, from which the system takes those of the umask."""
+"""Permissions of a new file and of a new program; the system subtracts the umask from them."""
 
 
 class Found(NamedTuple):
@@ -71,7 +71,7 @@ class Folders:
         return f"{above}/{name}" if above else name
 
     def read(self, path: str) -> Found | None:
-        """Return what is at a path; None if nothing is there, or a folder, or only by way of a link."""
+        """Return the file or link at a path; None if there is nothing, or a folder, or if a link leads there."""
         folder, name = self._split(path)
         mode = self._mode(path)
         if folder is None or mode is None or stat.S_ISDIR(mode):
@@ -209,5 +209,5 @@ def _make(name: str, folder: int) -> None:
 
 
 def _with_program(mode: int, *, is_program: bool) -> int:
-    """Return a mode that may be run by those who may read, or by nobody."""
+    """Return a mode in which everybody who may read the file may run it, or nobody may."""
     return mode | (mode & 0o444) >> 2 if is_program else mode & ~0o111

@@ -34,7 +34,7 @@ def remove(view: pygit2.Repository, names: Iterable[str]) -> None:
 
 
 def below(view: pygit2.Repository, start: str) -> dict[str, str]:
-    """Return the refs below a name, and what they name."""
+    """Return the refs below a name, with the trees that they name."""
     return {
         name: str(view.references[name].target)
         for name in view.references

@@ -1,4 +1,4 @@
-"""Write the files of a tree over those of another, without losing what somebody else wrote.
+"""Replace the files of one tree by the files of another, without losing what somebody else wrote.
 
 First all files are compared with what is expected. Then all new contents are written beside their places. Then each is
 put in its place by a rename, after one more comparison. The names of the files beside are in a journal before they
@@ -84,7 +84,7 @@ def _entry(file: pygit2.DiffFile) -> Entry | None:
 
 
 class _Restore:
-    """One restore: its steps, and what is on disk."""
+    """One restore: its steps, and the state of the disk."""
 
     def __init__(self, view: pygit2.Repository, place: Place, disk: Folders, steps: list[Step], rules: Rules) -> None:
         self._view = view
@@ -99,7 +99,7 @@ class _Restore:
         self.written: list[str] = []
 
     def is_as_expected(self, step: Step) -> bool:
-        """Return whether the file is what it was, or what it will be."""
+        """Return whether the file has its old content or its new one."""
         blocker = self._disk.blocker(step.path)
         if blocker is not None:
             return blocker in self._going or (step.new is None and self._is_written(blocker))
@@ -108,17 +108,17 @@ class _Restore:
         return self._is_still(step)
 
     def absent(self, refused: Collection[str]) -> list[str]:
-        """Return those of these files that are not there because of a sparse checkout."""
+        """Return the files that a sparse checkout leaves out of the directory."""
         skipped = read_skipped(Path(self._view.path)).intersection(refused)
         return [path for path in skipped if self._disk.read(path) is None]
 
     def in_the_way(self, refused: Collection[str]) -> list[str]:
-        """Return those of these files that are there though no snapshot has them."""
+        """Return the files that are on disk although no snapshot has them."""
         new = {step.path for step in self._steps if step.old is None}.intersection(refused)
         return [path for path in new if self._disk.blocker(path) is None and self._disk.read(path) is not None]
 
     def _is_written(self, path: str) -> bool:
-        """Return whether a file is what it will be: a call that was cut short has written it."""
+        """Return whether a file has its new content already: a call that was cut short has written it."""
         return any(step.path == path and self._is_now(path, step.new) for step in self._steps)
 
     def write(self, folder: Path) -> list[str]:
@@ -191,7 +191,7 @@ class _Restore:
             self._disk.create(name, data, is_program=new.mode & 0o100 != 0, permissions=permissions)
 
     def _take_back(self, folder: Path) -> None:
-        """Bring back what was written, unless it has been changed since."""
+        """Bring back the old content of files that were written, unless they have been changed since."""
         done, self.written = set(self.written), []
         steps = [Step(step.path, step.new, step.old) for step in self._steps if step.path in done]
         back = _Restore(self._view, self._place, self._disk, [], self._rules.reversed())
@@ -207,7 +207,7 @@ class _Restore:
         return any(self._is_same(self._present(path, rules), wanted) for rules in self._rules.both)
 
     def _present(self, path: str, rules: pygit2.Repository) -> Entry | None:
-        """Return what is on disk at a path, as Git would store it; None if it is nothing or a folder."""
+        """Return the entry that Git would store for a path on disk; None if there is nothing or a folder."""
         found = self._disk.read(path)
         if found is None:
             return None

@@ -57,7 +57,7 @@ class _Known(NamedTuple):
     changed: int
     folders: tuple[str, ...]
     links: tuple[str, ...]
-    """Rules by way of a link: what it leads to can change, and the folder does not."""
+    """Rules by way of a link: its target can change while the folder stays the same."""
 
 
 class RuleFiles:

@@ -1,4 +1,4 @@
-"""The first index of a workspace: a copy of the user's, for what it says about the files' times.
+"""The first index of a workspace: a copy of the user's, because that knows the files' times.
 
 Without it the first snapshot would have to read every file. Two flags in it mean "do not look at this file" and would
 hide what agents change: assume-unchanged, and skip-worktree of a file that is there. The copy has neither.

@@ -69,7 +69,7 @@ class Store:
             return TreeSnapshot(tree=seen.tree, before=before, changes=changed, left_out=left_out, unmade=unmade)
 
     def restore(self, tree: str, expected: str, paths: Collection[str] | None = None) -> Restored:
-        """Make files what they are in ``tree``: those that differ from ``expected``, of ``paths`` if given.
+        """Give files their content in ``tree``: all files that differ from ``expected``, or only these ``paths``.
 
         A file is written only if it is what ``expected`` has, or what ``tree`` has already. If another one is met,
         nothing is written and it is refused by name. Folders that become empty are removed. A call that was cut in two

@@ -59,7 +59,8 @@ def remove_tree(folder: Path, workspace: str, trees: Path) -> bool:
         for name in sorted(os.listdir(folder)):
             if name not in (marker.MARKER, LOCK):
                 _remove(folder / name)
-        # The marker goes last, so that a removal that was cut short can go on. Who waits for the lock finds it gone.
+        # The marker goes last, so that a removal that was cut short can go on. A process that waits for the
+        # lock finds the tree gone.
         (folder / marker.MARKER).unlink(missing_ok=True)
         return _remove_empty(folder)
 
@@ -119,7 +120,7 @@ def _check_out(place: Place, tree: str, folder: Path, making: Path) -> None:
 
 
 def _write_bytes(view: pygit2.Repository, top: Path, path: str) -> None:
-    """Write a file as it is stored over what libgit2 has made of it. A link is none."""
+    """Replace a file that libgit2 has converted by its stored bytes. A link is no such file."""
     entry = view.index[path]
     if entry.mode in (FileMode.BLOB, FileMode.BLOB_EXECUTABLE):
         (top / path).write_bytes(view[entry.id].peel(pygit2.Blob).data)

@@ -42,7 +42,7 @@ def known(folder: Path, is_withheld: Callable[[str], bool], present: Iterable[st
 
 
 def _inside(root: str, top: str) -> Callable[[str], str]:
-    """Return what makes a path of the repository one as rules see it: relative below ``root``, else absolute."""
+    """Return a function that makes a path of the repository relative to ``root``, or absolute if it is outside."""
     if root == top:
         return lambda path: path
     prefix = f"{os.path.relpath(root, top)}/"

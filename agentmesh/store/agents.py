@@ -75,7 +75,7 @@ def fork(
 
 
 def fork_cache(conn: Connection, child: AgentId) -> str | None:
-    """Return what a fork's differences from its parent cost it in cached prefix; None if it has none."""
+    """Return the cost of a fork's differences from its parent, in cached prefix; None if it has none."""
     row = conn.execute(statement("agents.fork_cache"), {"child": child}).fetchone()
     return row[0] if row else None
 
@@ -196,7 +196,7 @@ def _renamed(conn: Connection, session: SessionId, who: str) -> str:
 
 
 def _close(conn: Connection, session: SessionId, who: str, asker: AgentId | None) -> str:
-    """Return advice that lists the agents with the closest names or ids, or says that there is none but the asker."""
+    """Return advice that lists the agents with the closest names or ids, or says that the asker is the only one."""
     with conn.cursor(row_factory=class_row(Ref)) as cursor:
         known = cursor.execute(statement("agents.labels"), {"session": session}).fetchall()
     names = difflib.get_close_matches(who, [ref.name for ref in known], n=5, cutoff=0.5)

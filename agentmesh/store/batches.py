@@ -13,7 +13,7 @@ from agentmesh.store.jsonb import jsonb
 from agentmesh.store.mailbox import require_size
 
 ITEM: Final = "{item}"
-"""What stands in a batch's prompt for the item; each occurrence is replaced, and no other braces are."""
+"""The item's place in a batch's prompt; each occurrence is replaced, and no other braces are."""
 MOST_ITEMS: Final = 1000
 """How many items a batch may have."""
 
@@ -21,7 +21,7 @@ MOST_ITEMS: Final = 1000
 def batch(conn: Connection, lease: Lease, spec: Mapping[str, Any], side: int | None = None) -> int:
     """Hand the lease's call to one new sub-agent for each item; return how many of them run now.
 
-    ``spec`` is that of ``steps.task`` with ``items``, a list of texts, ``{item}`` in its ``prompt``, and ``room``, the
+    ``spec`` is as for ``steps.task``, with ``items``, a list of texts, ``{item}`` in its ``prompt``, and ``room``, the
     characters of text that the call's result may have. ``side`` is how many run side by side; None: as many as the
     session's limits allow when it begins. Others are queued, and the end of an item starts the next one.
 

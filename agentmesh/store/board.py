@@ -153,7 +153,7 @@ def working(conn: Connection, session: SessionId) -> int:
 
 
 def used(conn: Connection, session: SessionId, agents: Collection[AgentId]) -> Used:
-    """Return what all agents of the session have used; ``agents`` are asked whether a price is missing."""
+    """Return the use of all agents of the session; a missing price is looked for only in the calls of ``agents``."""
     with conn.cursor(row_factory=class_row(Used)) as cursor:
         values = {"session": session, "agents": list(agents)}
         return cast(Used, cursor.execute(statement("board.used"), values).fetchone())

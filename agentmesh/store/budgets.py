@@ -1,4 +1,4 @@
-"""Budgets: what may be used, what has been used, and setting caps. (``steps.begin_step`` makes reservations.)"""
+"""Budgets: caps, the use so far, and setting caps. (``steps.begin_step`` makes reservations.)"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def set_budget(conn: Connection, session: SessionId, cap: Cap, agent: AgentId | 
 
 
 def fan_out_estimate(conn: Connection, agent: AgentId, starts: Sequence[Mapping[str, Any]]) -> Estimate:
-    """Return what the first model calls of agents reserve at most that this agent is about to start.
+    """Return the most that the first model calls of new agents reserve, which this agent is about to start.
 
     ``starts``: for each kind of them ``model``, ``agents``, the ``bytes`` of a request, the tokens of its ``answer``,
     and listed prices.
@@ -44,6 +44,6 @@ def fan_out_estimate(conn: Connection, agent: AgentId, starts: Sequence[Mapping[
 
 
 def costs(conn: Connection, session: SessionId, by: Literal["agent", "model", "day"]) -> list[CostLine]:
-    """Return what the session's model calls used, by agent, model or day (in UTC)."""
+    """Return the use and cost of the session's model calls, by agent, model or day (in UTC)."""
     with conn.cursor(row_factory=class_row(CostLine)) as cursor:
         return cursor.execute(statement("budgets.costs"), {"session": session, "by": by}).fetchall()

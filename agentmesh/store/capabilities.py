@@ -19,6 +19,6 @@ def learn(conn: Connection, found: Capability, set_by: str) -> None:
 
 
 def current(conn: Connection) -> list[Capability]:
-    """Return what is known of all servers."""
+    """Return the known capabilities of all servers."""
     with conn.cursor(row_factory=class_row(Capability)) as cursor:
         return cursor.execute(statement("capabilities.current")).fetchall()

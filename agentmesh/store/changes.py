@@ -90,7 +90,7 @@ def require_row(conn: Connection, agent: AgentId, row: int) -> None:
 
 
 def totals(conn: Connection, agent: AgentId, since: int | None = None, limit: int = MOST) -> list[FileTotal]:
-    """Return what the calls of an agent, and of all below it, changed, by agent and file; the newest first.
+    """Return the changes by calls of an agent and of all below it, summed by agent and file; the newest first.
 
     By bash too, as far as snapshots were taken. ``since``: only by results after this row of the agent's, and by agents
     below it after the time of that row.

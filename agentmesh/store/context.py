@@ -43,7 +43,7 @@ class ContextPart:
 
 
 def clear(conn: Connection, agent: AgentId) -> int:
-    """Send the model nothing of what came before; return the seq of the row that says so. Raise AgentBusy."""
+    """Send the model no earlier row from now on; return the seq of the row that says so. Raise AgentBusy."""
     return scalar(conn, statement("context.clear"), {"agent": agent}, int)
 
 
@@ -53,12 +53,12 @@ def mark(conn: Connection, agent: AgentId, label: str | None = None) -> str:
 
 
 def rewind(conn: Connection, agent: AgentId, label: str | None = None) -> str:
-    """Go back to what was sent at the newest mark (with this label); return the label. Raise NoMark or AgentBusy."""
+    """Go back to the newest mark (with this label); return the label. Raise NoMark or AgentBusy."""
     return scalar(conn, statement("context.rewind"), {"agent": agent, "label": _text(label)}, str)
 
 
 def rewind_to(conn: Connection, agent: AgentId, row: int) -> int:
-    """Go back to what was sent at this row of the agent's own, or before the step that has it; return that row.
+    """Go back to this row of the agent's own, or to before the step that has it; return that row.
 
     0 is before its first. The agent must be idle. Files stay as they are. Raise BadArgument, AgentBusy or DeadAgent.
     """
@@ -121,7 +121,7 @@ def begin_summary(conn: Connection, lease: Lease, planned: Planned) -> Granted:
 
 
 def filling(conn: Connection, agent: AgentId) -> list[ContextPart]:
-    """Return what fills the agent's context, in the order in which it is sent."""
+    """Return the parts that fill the agent's context, in the order in which they are sent."""
     with conn.cursor(row_factory=class_row(ContextPart)) as cursor:
         return cursor.execute(statement("context.filling"), {"agent": agent}).fetchall()
 

@@ -1,4 +1,4 @@
-"""When a cron expression is due. The database cannot read one, so who sends or delivers the message computes it."""
+"""When a cron expression is due. The database cannot read one, so the sending or delivering program computes it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST: Final = 200
 def read_cron(text: str) -> str:
     """Return ``0 9 * * 1-5 Europe/Berlin``, always with its time zone; raise UsageError for other text.
 
-    Without a zone it is this machine's: that of ``TZ``, or of ``/etc/localtime``, or UTC if it has no other clocks.
+    Without a zone it is this machine's, from ``TZ`` or ``/etc/localtime``, or UTC if it has no other clocks.
     """
     given = text.split()
     shown, hint = one_line(text, 60), "Write minute, hour, day, month and weekday: 0 9 * * 1-5 Europe/Berlin."

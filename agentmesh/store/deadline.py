@@ -55,7 +55,7 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
         self._answer_by: float | None = None
         """The deadline for an answer, set by ``hurry``."""
         self._served = lineage.Served()
-        """What is remembered of the place that it leads to."""
+        """The remembered state of the place that it leads to."""
         self._lineage: lineage.Lineage | None = None
         """The server's; None if it does not say."""
         self._standby = ""
@@ -90,7 +90,7 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
         return self._served.is_old(self._lineage)
 
     def hurry(self) -> None:
-        """Give what is in flight only a few more seconds; may be called from any thread."""
+        """Give statements in flight only a few more seconds; may be called from any thread."""
         self._answer_by = time.monotonic() + _HASTE_SECONDS
 
     def wait(self, gen: Generator[Any, Any, Result], *args: Any, **kwargs: Any) -> Result:

@@ -112,7 +112,7 @@ def _reasons(error: psycopg.Error) -> str:
 
 
 def _login_hint(error: psycopg.Error) -> str:
-    """Return what to do about a failed login, or nothing if it was none.
+    """Return advice about a failed login; nothing for other errors.
 
     libpq gives no SQLSTATE for a connection that was refused. It knows whether the server has asked for a password.
     """

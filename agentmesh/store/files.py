@@ -17,7 +17,7 @@ from agentmesh.sql import statement
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known about a file when an agent is about to change it."""
+    """The known facts about a file when an agent is about to change it."""
 
     seen: str | None = None
     """Digest of the content that the agent last saw. A fork has seen what its parent had seen by then."""
@@ -25,11 +25,11 @@ class Known:
     """The agent of its session that last wrote the file with a tool."""
     writer_name: str | None = None
     written: str | None = None
-    """Digest of what that agent wrote."""
+    """Digest of the content that this agent wrote."""
 
 
 def known(conn: Connection, agent: AgentId, path: str) -> Known:
-    """Return what an agent last saw of a file, and who last wrote it."""
+    """Return the content that an agent last saw of a file, and the agent that last wrote it."""
     values = {"agent": agent, "path": storable(path)}
     with conn.cursor(row_factory=class_row(Known)) as cursor:
         return cursor.execute(statement("files.known"), values).fetchone() or Known()

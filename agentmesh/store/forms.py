@@ -1,4 +1,4 @@
-"""Reports of a fixed form: what an agent owes, and what it has reported."""
+"""Reports of a fixed form: the form that an agent owes, and the report that it has made."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Owed(NamedTuple):
     check_command: str | None
     """What must exit with 0 before the report is taken; None if nothing is run."""
     check_approved: bool
-    """Whether who asked for the check was allowed to run it."""
+    """Whether the agent that asked for the check was allowed to run it."""
     may_halt: bool
-    """Whether the report may end the work of those above the agent."""
+    """Whether the report may end the work of the agents above this one."""
     permissions: Any
     """The agent's own rules, as stored."""
     allowance: Mapping[str, Any]

@@ -68,7 +68,7 @@ def server(conn: Connection) -> Server:
 
 
 def stuck(conn: Connection) -> list[Stuck]:
-    """Return what looks wrong, at most 20 rows; empty if all is well."""
+    """Return rows that look wrong, at most 20; empty if all is well."""
     with conn.cursor(row_factory=class_row(Stuck)) as cursor:
         return cursor.execute(statement("health.stuck")).fetchall()
 

@@ -25,6 +25,6 @@ def keep(conn: Connection, session: SessionId, image: Image) -> str:
 
 
 def load(conn: Connection, session: SessionId, digests: Collection[str]) -> dict[str, bytes]:
-    """Return the bytes of those of these images that the session has, by digest."""
+    """Return the bytes of these images by digest, as far as the session has them."""
     values = {"session": session, "digests": list(digests)}
     return {row[0]: bytes(row[1]) for row in conn.execute(statement("images.bytes"), values).fetchall()}

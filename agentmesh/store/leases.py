@@ -20,7 +20,7 @@ from agentmesh.store.call import Lease, caller
 
 
 def take(conn: Connection, lease: Lease, path: str) -> FileLease | None:
-    """Return who may write this path: the lease's agent (``mine``), which holds it from now on, or who else does.
+    """Return the lease of this path. The caller's agent holds it from now on (``mine``), or another agent has it.
 
     None: nobody needs a lease for it, because no prefix of the session fits or the agent has a tree of its own. The
     path is relative to the session's directory. The longest prefix counts; ``"."`` is the whole directory. Raise

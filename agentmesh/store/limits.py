@@ -1,4 +1,4 @@
-"""Limits of a session besides its budget: what they are, how much is used, and changing them."""
+"""Limits of a session besides its budget: their values, how much is used, and changing them."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ def set_limits(conn: Connection, session: SessionId, changes: Mapping[str, int |
 
 
 def of_call(conn: Connection, lease: Lease) -> OfCall:
-    """Return what the limits say to the agent's model call that has waited."""
+    """Return the limits' answer to the agent's model call, after it has waited."""
     found = scalar(conn, statement("limits.of_call"), {"agent": lease.agent_id, **caller(lease)}, dict)
     return OfCall(found.get("refused"), found.get("left"))

@@ -111,13 +111,13 @@ _places: Final[dict[tuple[str, ...], Served]] = {}
 
 
 def served(conninfo: str) -> Served:
-    """Return what is remembered of the place that a URL names."""
+    """Return the remembered state of the place that a URL names."""
     given = conninfo_to_dict(conninfo)
     return _places.setdefault(tuple(str(given.get(key) or "") for key in _PLACE), Served())
 
 
 def forget(conninfo: str) -> None:
-    """Let the next server at that place be the database: an embedded one is what is in its folder."""
+    """Let the next server at that place be the database: an embedded server is defined by its folder."""
     served(conninfo).newest = None
 
 

@@ -61,7 +61,7 @@ def send(
 
 
 def addressee(conn: Connection, sender: AgentId | None, reply_to: MailId) -> Ref:
-    """Return to whom an answer to this mail goes: to its sender, or to its recipient if the answer has the same sender.
+    """Return the recipient of an answer to this mail: its sender, or its recipient if the answer has the same sender.
 
     No sender means the user. Raise UnknownMessage if the sender cannot answer it.
     """

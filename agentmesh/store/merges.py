@@ -110,9 +110,9 @@ def end(
 
     ``snapshot`` is an ``entry`` of the files on disk now; without it the plan's result is taken, kept by ``ref``. Raise
     TreeMoved if the target has another snapshot since ``begin``, and ``snapshot`` does not begin at that: look again.
-    ``told_source`` and ``told_target`` are the words of the mails; None sends none, and who asked by a call gets none.
-    Without a lease, or if the call has its result by now, nothing is written for the call. A merge that is done stays
-    as it is; raise MergeOver if it was refused.
+    ``told_source`` and ``told_target`` are the words of the mails; None sends none. An agent that asked by a call gets
+    none. Without a lease, or if the call has its result by now, nothing is written for the call. A merge that is done
+    stays as it is; raise MergeOver if it was refused.
     """
     values = {
         "merge": merge,
@@ -139,9 +139,10 @@ def refused(
     """Record that a merge was refused: nothing of the target changes. Return its row.
 
     ``plan`` is a merge that was not begun, or the id of one that was: then none of its files may be in the target.
-    ``told`` is mail to the agent whose own tree does not fit, from who asked; it wakes that agent, because it has the
-    context to repair it. An agent that asked itself gets none. ``result`` is that of the call. The same call again, or
-    a person's same merge, returns the same row and tells nobody twice. Raise MergeOver if the merge is done; Fenced.
+    ``told`` is mail from the asker to the agent whose own tree does not fit; it wakes that agent, because it has the
+    context to repair it. An agent that asked itself gets none. ``result`` is the result of the call. The same call
+    again, or a person's same merge, returns the same row and tells nobody twice. Raise MergeOver if the merge is done;
+    Fenced.
     """
     values = {
         "merge": plan if isinstance(plan, int) else None,

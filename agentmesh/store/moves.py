@@ -44,18 +44,18 @@ class Departure(NamedTuple):
 
 
 class Departed(NamedTuple):
-    """What has departed."""
+    """A session that has departed."""
 
     rows: int
     offsets: Mapping[str, int]
-    """What is added to its numbers, by table."""
+    """The offset that is added to its numbers, by table."""
 
 
 class Arrival(NamedTuple):
     """A session that has arrived sealed: no verb sees it yet."""
 
     id: UUID
-    """That of the move."""
+    """The id of the move."""
     session_id: SessionId
     source: str
     """The name of the database, in the mover's configuration."""
@@ -89,8 +89,8 @@ def is_here(conn: Connection, move: UUID) -> bool:
 def leave(leaving: Connection, arriving: Connection, move: UUID, session: SessionId, name: str) -> Departed:
     """Copy a session to where it goes, and let it depart; then only ``unpack`` is left to do.
 
-    ``name`` is that of the database that it leaves. Raise SessionChanged if it changes again and again, SessionRunning,
-    or MoveOver; then it stays as it was.
+    ``name`` is the name of the database that it leaves. Raise SessionChanged if it changes again and again,
+    SessionRunning, or MoveOver; then it stays as it was.
     """
     for attempt in range(_COPIES):
         rows = copy(leaving, arriving, move, session, name)
@@ -110,7 +110,7 @@ def leave(leaving: Connection, arriving: Connection, move: UUID, session: Sessio
 def copy(source: Connection, destination: Connection, move: UUID, session: SessionId, name: str) -> int:
     """Copy all rows of a session, as one snapshot of them, into a sealed arrival; return how many.
 
-    ``name`` is that of the source. What had arrived by this move before is thrown away. Raise SessionThere.
+    ``name`` is the name of the source. Rows that had arrived by this move before are thrown away. Raise SessionThere.
     """
     count = 0
     with source.transaction(), destination.transaction():
@@ -133,7 +133,7 @@ def digests(conn: Connection, move: UUID) -> Mapping[str, str]:
 
 
 def number(conn: Connection, move: UUID) -> Mapping[str, int]:
-    """Choose new numbers for the arrived rows; return what is added to the old ones, by table."""
+    """Choose new numbers for the arrived rows; return the offset that is added to the old ones, by table."""
     for relation in _values(conn, "moves.counted"):
         conn.execute(statement("moves.number"), {"move": move, "relation": relation})
     return scalar(conn, statement("moves.offsets"), {"move": move}, dict)
@@ -172,7 +172,7 @@ def call_off(conn: Connection, move: UUID) -> str:
 
 
 def discard(conn: Connection, move: UUID) -> bool:
-    """Throw away what has arrived by a move that was called off; return whether there was something."""
+    """Throw away the rows that arrived by a move that was called off; return whether there were any."""
     return scalar(conn, statement("moves.discard"), {"move": move}, bool)
 
 

@@ -26,13 +26,13 @@ class NotifyQueue:
 
     @property
     def words(self) -> str:
-        """What is wrong, in a sentence without its full stop."""
+        """The fault, in a sentence without its full stop."""
         held = f": process {self.pid} ({self.whose}) does not take its notifications" if self.pid else ""
         return f"the server's NOTIFY queue is {self.used:.0%} full{held}"
 
     @property
     def hint(self) -> str:
-        """What to do about it."""
+        """The remedy."""
         if self.pid:
             return f"End that process: select pg_terminate_backend({self.pid});"
         return "As a superuser find the session that has been in a transaction for longest in pg_stat_activity; end it."

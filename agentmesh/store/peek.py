@@ -19,7 +19,7 @@ MOST: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What is known of an unread mail without reading it."""
+    """The facts about an unread mail that are known without reading it."""
 
     message_id: MailId
     sender: UUID | None

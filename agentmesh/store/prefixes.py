@@ -1,4 +1,4 @@
-"""Which prefixes of conversations model servers have read, and who is reading one first."""
+"""Which prefixes of conversations model servers have read, and which agent is the first to send one."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def start(conn: Connection, lease: Lease, command: str, watch: str | None) -> in
 
 
 def keep_output(conn: Connection, key: ProcessKey, output: str, written: int) -> bool:
-    """Store what it has written so far; return False if the process must end."""
+    """Store its output so far; return False if the process must end."""
     values = {**_named(key), "output": storable(output), "written": written}
     return scalar(conn, statement("processes.keep_output"), values, bool)
 
@@ -103,7 +103,7 @@ def to_end(conn: Connection, worker: WorkerId, keys: Collection[ProcessKey]) -> 
 
 
 def listed(conn: Connection, session: SessionId, above: AgentId | None = None) -> Sequence[Process]:
-    """Return the newest 100 processes of a session, or those of an agent and all below it, the newest first."""
+    """Return the newest 100 processes of a session, or of an agent and all below it, the newest first."""
     values = {"session": session, "above": above}
     with conn.cursor(row_factory=class_row(Process)) as cursor:
         return cursor.execute(statement("processes.listed"), values).fetchall()

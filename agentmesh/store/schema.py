@@ -294,7 +294,7 @@ def _judge(connection: psycopg.Connection, there: Schema | None) -> SchemaState:
 
 
 def _rank(one: Schema) -> tuple[str, list[int]]:
-    """Return what grows with each release: the revision, then the numbers of the code's version."""
+    """Return a key that grows with each release: the revision, then the numbers of the code's version."""
     return one.revision, [int(number) for number in re.findall(r"\d+", one.version or "")]
 
 

@@ -34,7 +34,7 @@ def entry(
     """Return a snapshot in the form that the database takes.
 
     ``changes`` against ``before``: path, status (added, changed, removed), lines added, lines removed. ``outside`` is
-    another entry, of what had changed before the step: by somebody who is no agent. It is stored first.
+    another entry, with the changes before the step, by somebody who is no agent. It is stored first.
     """
     listed = [(storable(path), status, added, removed) for path, status, added, removed in changes]
     made: dict[str, Any] = {"tree": tree, "before": before, "ref": ref, "files": len(listed), "changes": listed[:MOST]}
@@ -84,11 +84,11 @@ def get(conn: Connection, snapshot: int) -> Snapshot | None:
 
 
 def newest_before(conn: Connection, agent: AgentId, row: int) -> Snapshot | None:
-    """Return what the agent's workspace had when this row of its was written, or before the step that has the row.
+    """Return the agent's workspace as it was when this row was written, or before the step that has the row.
 
-    That is the newest snapshot by then. Before the first one nobody here had changed a file, so it is the first one
-    then. None: the workspace has no snapshot at all. Look at ``freed_at``: its tree may be gone. Raise BadArgument if
-    the agent has no such row; 0 is before its first.
+    That is the newest snapshot by then. Before the first snapshot nobody here had changed a file, so then it is the
+    first one. None: the workspace has no snapshot at all. Look at ``freed_at``: its tree may be gone. Raise BadArgument
+    if the agent has no such row; 0 is before its first.
     """
     values = {"agent": agent, "row": bigint(row, "the row")}
     return _one(conn.cursor(row_factory=class_row(Snapshot)).execute(statement("snapshots.newest_before"), values))
@@ -131,7 +131,7 @@ def over(conn: Connection, workspace: UUID, keep: int, limit: int = 1000) -> lis
 def refs(conn: Connection, session: SessionId, *, reaped_only: bool = False) -> list[Kept]:
     """Return the refs of a session that are still there, to remove them with it: read it before the rows go.
 
-    ``reaped_only``: those of workspaces that are removed and whose agents are all reaped, for reap.
+    ``reaped_only``: only refs of removed workspaces whose agents are all reaped, for reap.
     """
     values = {"session": session, "reaped_only": reaped_only}
     with conn.cursor(row_factory=class_row(Kept)) as cursor:

@@ -43,7 +43,7 @@ def screen_channel() -> str:
 
 
 def is_screen_channel(channel: str) -> bool:
-    """Return whether a channel may be that of one screen. Names need a check, because anybody may notify."""
+    """Return whether a channel may be a screen's. Names need a check, because anybody may notify."""
     return _SCREEN.fullmatch(channel) is not None
 
 

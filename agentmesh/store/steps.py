@@ -217,8 +217,8 @@ def ask(
 ) -> Allowance:
     """Ask a person about calls of the lease's step; return what may now be done without asking.
 
-    ``settled`` are the ordinals of calls that may now run without an answer. ``dropped`` are those of calls that nobody
-    is there to decide about. Nothing is done if the allowance is no longer ``judged``.
+    ``settled`` are the ordinals of calls that may now run without an answer. ``dropped`` are the ordinals of calls that
+    nobody is there to decide about. Nothing is done if the allowance is no longer ``judged``.
     """
     values = {
         "agent": lease.agent_id,
@@ -234,7 +234,7 @@ def ask(
 def task(conn: Connection, lease: Lease, spec: Mapping[str, Any]) -> AgentId:
     """Hand the lease's call to a sub-agent, a new one or a known one (``agent_id``); return its id.
 
-    A new one's ``workspace`` and ``base`` are those of ``agents.fork``; a known one keeps its own. Raise a
+    A new one's ``workspace`` and ``base`` mean the same as in ``agents.fork``; a known one keeps its own. Raise a
     LimitReached, BadName, UnknownAgent, DeadAgent, AgentBusy, NotATask or NoTree if it is refused.
     """
     require_size(str(spec.get("prompt", "")))
@@ -261,7 +261,7 @@ def report(
 
 
 def halt(conn: Connection, lease: Lease, result: Mapping[str, Any]) -> AgentStatus:
-    """Take the report of the lease's agent, and end the work of those above it, as far as they work for no person.
+    """Take the report of the lease's agent, and end the work of the agents above it, as far as they work for no person.
 
     Return the agent's status. Raise HaltRefused if its type may not do that, or if it works for no agent.
     """
@@ -270,7 +270,7 @@ def halt(conn: Connection, lease: Lease, result: Mapping[str, Any]) -> AgentStat
 
 
 def ready(conn: Connection, agents: Sequence[AgentId]) -> list[AgentId]:
-    """Return those of these agents, which wait for a person or a sub-agent, that can go on."""
+    """Return the agents that can go on, of these, which wait for a person or a sub-agent."""
     return [AgentId(row[0]) for row in conn.execute(statement("steps.ready"), {"agents": list(agents)}).fetchall()]
 
 

@@ -59,6 +59,6 @@ def given(conn: Connection, agent: AgentId, seq: int) -> list[GivenTask]:
 
 
 def calls(conn: Connection, agent: AgentId) -> list[TaskCall]:
-    """Return the calls that gave the agent its tasks, or else those of the nearest sub-agent above it."""
+    """Return the calls that gave the agent its tasks, or else the calls for the nearest sub-agent above it."""
     with conn.cursor(row_factory=class_row(TaskCall)) as cursor:
         return cursor.execute(statement("tasks.calls"), {"agent": agent}).fetchall()

@@ -59,7 +59,8 @@ def claim_todo(
 ) -> int | None:
     """Give an open todo to an agent, or the oldest that is ready; return its number, None if none is ready.
 
-    Raise TodoTaken, which says who has it, TodoNotReady or UnknownTodo. One that the agent has stays its own.
+    Raise TodoTaken, which names the agent that has it, TodoNotReady or UnknownTodo. A todo that the agent has already
+    stays its own.
     """
     number = None if todo is None else bigint(todo, "the todo")
     values = {"session": session, "agent": agent, "todo": number, **caller(lease)}
@@ -105,7 +106,7 @@ def shown(conn: Connection, todo: int) -> Mapping[str, Any]:
 
 
 def shown_done(conn: Connection, session: SessionId, todo: int) -> Mapping[str, Any]:
-    """Return a todo that is done and the numbers of those that it made ready, as agents read it."""
+    """Return a todo that is done and the numbers of the todos that it made ready, as agents read it."""
     return scalar(conn, statement("todos.shown_done"), {"session": session, "todo": todo}, dict)
 
 

@@ -80,7 +80,7 @@ def fork_at(
 def fork_session(
     conn: Connection, agent: AgentId, at: int, prompt: str | None = None, *, workspace: str | None = None
 ) -> Forked:
-    """Begin a session whose root has a copy of what this agent, dead or alive, was sent at this row.
+    """Begin a session whose root has the context of this agent, dead or alive, at this row.
 
     Its directory is the same. ``workspace="own"`` gives its root a tree of its own, with the files of that row. Raise
     BadArgument, NoTree or SnapshotGone.

@@ -1,4 +1,4 @@
-"""Paths of agents, as in root/reader/tester: what is wrong with one that leads to no agent."""
+"""Paths of agents, as in root/reader/tester: the error of a path that leads to no agent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Missing(NamedTuple):
 
 
 def missing(conn: Connection, session: SessionId, path: str) -> Missing:
-    """Return what is wrong with a path that leads to no agent of the session."""
+    """Return the error of a path that leads to no agent of the session."""
     parts = path.split("/")
     if "" in parts:
         whole = one_line(path, _SHOWN)

@@ -156,7 +156,7 @@ class Database:
     def renew(self) -> None:
         """Use no connection made before now: the server was replaced, and the old one may be silent for ever.
 
-        What is in flight has a few seconds left, and is then given up.
+        Statements in flight have a few seconds left, and are then given up.
         """
         with self._lock:
             self._renewed_at = time.monotonic()
@@ -205,7 +205,7 @@ class Database:
         return fresh and is_alive(connection)
 
     def _give_back(self, connection: KeptConnection) -> None:
-        """Keep it at hand if there is none and nobody asks the pool for one; else give it to the pool."""
+        """Keep this connection at hand if no other is, and if nobody waits for the pool; else give it to the pool."""
         idle = connection.pgconn.transaction_status == TransactionStatus.IDLE
         fresh = time.monotonic() < connection.pooled_again
         # Critical section: a caller that finds none at hand is counted in the same moment, and then gets it from the
@@ -236,7 +236,7 @@ class Database:
             return self._made
 
     def _from_hand(self) -> KeptConnection | None:
-        """Return the connection at hand; if there is none, what others give back goes to the pool from now on."""
+        """Return the connection at hand; without one, others give theirs back to the pool from now on."""
         with self._lock:
             connection, self._at_hand = self._at_hand, None
             self._asking += connection is None
@@ -283,7 +283,7 @@ class Database:
         )
 
     def _about_limit(self, error: psycopg.Error) -> AgentmeshError:
-        """Name the process to end if the limit is that of the server's queue of notifications."""
+        """Name the process to end if the server's queue of notifications has reached its limit."""
         with translated(self.where), connect(self.url, role=self._role) as connection:
             queue = notify_queue.look(connection)
         if queue.used < notify_queue.NEARLY_FULL:

@@ -31,7 +31,7 @@ class Identity(NamedTuple):
     endpoints: tuple[str, ...] = ()
     """Its model servers, as sessions name them."""
     offers: tuple[str, ...] = ()
-    """What it has that sessions may need: ``tool weather``, ``type reviewer`` of a Python program."""
+    """Things that it has and sessions may need: ``tool weather``, ``type reviewer`` of a Python program."""
 
 
 class LocalWorker(NamedTuple):
@@ -81,7 +81,7 @@ def claim(conn: Connection, worker: WorkerId, slots: int, *, waits: bool = True)
 
 
 def owned(conn: Connection, worker: WorkerId) -> list[Agent]:
-    """Return the agents that the worker owns, with those of a claim whose answer was lost."""
+    """Return the agents that the worker owns, also the agents of a claim whose answer was lost."""
     with conn.cursor(row_factory=typed_row(Agent)) as cursor:
         return cursor.execute(statement("workers.owned"), {"worker": worker}).fetchall()
 

@@ -28,13 +28,13 @@ class Made(NamedTuple):
     """A directory that was made for an own workspace."""
 
     path: str
-    """What tools get."""
+    """The directory that tools get."""
     host: str
     os_user: str
     repository: str
     """The directory of the repository that has its snapshots."""
     tree: str
-    """What it was made from: its base and its first snapshot."""
+    """The tree that it was made from: its base and its first snapshot."""
     ref: str | None = None
     """The ref that keeps the tree."""
 
@@ -55,7 +55,7 @@ def of_session(conn: Connection, session: SessionId) -> Workspace:
 
 
 def source(conn: Connection, workspace: UUID) -> Source:
-    """Return what an own workspace is to be made from; raise UnknownWorkspace if it is not an own one.
+    """Return the source from which an own workspace is to be made; raise UnknownWorkspace if it is not an own one.
 
     An origin that was never made, or is removed, stands aside for its own origin, unless a tree of its is known.
     """

@@ -1,7 +1,7 @@
 """The part of a merge that writes: from the row that plans it to the row that says that it is done.
 
 The target's files stay locked from ``begin`` to ``end``. So if a merge is being written and nobody holds its lock, its
-process is gone. The process that finds it goes on from its row: writing what is written already changes nothing.
+process is gone. The process that finds the merge goes on from its row: to write a file again changes nothing.
 """
 
 from __future__ import annotations

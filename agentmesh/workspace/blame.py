@@ -1,4 +1,4 @@
-"""Which agent, at which of its steps, brought each line of a file."""
+"""The origin of each line of a file: which agent wrote it, and at which step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEEP = 8
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a file, and who brought it. Its text is foreign."""
+    """A line of a file, and its origin. Its text is foreign."""
 
     text: str
     by: Version | None = None
@@ -32,7 +32,7 @@ class Line:
 
     @property
     def agent_id(self) -> AgentId | None:
-        """The agent; None if nobody's of the session."""
+        """The agent that wrote the line; None if no agent of the session did."""
         return self.by.agent_id if self.by else None
 
     @property
@@ -44,8 +44,8 @@ class Line:
 def blame(workspaces: Workspaces, agent: AgentId, path: str) -> list[Line]:
     """Return the lines of a file where an agent works, as its newest snapshot has it; empty without such a text file.
 
-    ``path`` is relative to the workspace's directory. A line that a merge brought is followed to who wrote it. Raise
-    UnknownAgent, NoRepository, TreeError.
+    ``path`` is relative to the workspace's directory. A line that came by a merge is traced to the agent that wrote
+    it. Raise UnknownAgent, NoRepository, TreeError.
     """
     from agentmesh.workspace.changed import place_of
 
@@ -70,7 +70,7 @@ def _lines(workspaces: Workspaces, place: Place, of: UUID, path: str, upto: int 
 
 
 def _followed(lines: Sequence[Line], merge: Version, theirs: Sequence[Line]) -> list[Line]:
-    """Return the lines, those of a merge with who brought them to its source."""
+    """Return the lines; each line of this merge now has the snapshot that brought it to the merge's source."""
     matcher = difflib.SequenceMatcher(None, [one.text for one in lines], [one.text for one in theirs], autojunk=False)
     followed = list(lines)
     for ours, other, size in matcher.get_matching_blocks():

@@ -29,7 +29,7 @@ class Chain:
         """The number of the tree that the row had when it was last looked at."""
 
     def at(self, head: str | None) -> str | None:
-        """Return the newest tree, where ``head`` is that of the row."""
+        """Return the newest tree; ``head`` is the tree in the workspace's row."""
         number = next((number for number, tree in reversed(self._known) if tree == head), 0)
         if number < self._stored or number == 0:  # it is unknown, or went back: somebody else has undone what we knew
             self.add(head)

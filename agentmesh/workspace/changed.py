@@ -115,7 +115,7 @@ def place_of(workspaces: Workspaces, files: FilesOf) -> Place:
 
 
 def _with_text(workspaces: Workspaces, files: FilesOf, found: Sequence[Recorded]) -> list[Change]:
-    """Return what snapshots recorded with its text; with the reason where that cannot be had."""
+    """Return the recorded changes with their texts; where a text cannot be had, with the reason."""
     if not found:
         return []
     try:

@@ -1,7 +1,7 @@
-"""Conflicts seen while they grow: what two trees of one origin have changed in ways that do not fit.
+"""Conflicts seen while they grow: changes in two trees of one origin that do not fit.
 
-After each snapshot of an own tree it is merged in memory with those of its siblings that changed one of the same
-files. So the second writer hears of it at its next step, and not at the merge.
+After each snapshot, an own tree is merged in memory with each sibling's tree that changed one of the same files. So
+the second writer hears of a conflict at its next step, and not at the merge.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def in_both(place: Place, one: Workspace, other: Workspace) -> list[str]:
 
 
 def news(workspaces: WorkspaceFiles, agent: AgentId) -> str | None:
-    """Return what an agent should be told about new conflicts, each only once; None if there are none."""
+    """Return the words for an agent about new conflicts, each only once; None if there are none."""
     run = workspaces.database.run
     found = run(rows.untold, agent, idempotent=True)
     if not found:

@@ -1,4 +1,4 @@
-"""Where the workspaces of this process have their files, and what is kept of these."""
+"""Where the workspaces of this process have their files, and which trees this process knows of them."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Folders:
         return found
 
     def store(self, workspace: UUID, place: Place) -> Store:
-        """Return what takes the snapshots of a workspace whose files are at ``place``."""
+        """Return the store of a workspace whose files are at ``place``; it takes the snapshots."""
         from agentmesh.git.store import Store  # it imports pygit2, which sessions without a repository never need
 
         # Critical section: one store for each workspace, because it knows what it has looked at.

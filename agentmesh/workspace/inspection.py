@@ -1,4 +1,4 @@
-"""The looks of ``repair`` at rows, folders and refs, and the remedies for what they find."""
+"""How ``repair`` checks rows, folders and refs, and the remedies for the faults that it finds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAKE: Final = "makes it again, with the files of its newest snapshot"
 
 
 class _SessionRepository(NamedTuple):
-    """The repository of a session's directory, and who works in it."""
+    """The repository of a session's directory, and whether somebody works in it."""
 
     id: SessionId
     repository: Path
@@ -33,7 +33,7 @@ class _SessionRepository(NamedTuple):
 
 
 def of_rows(workspaces: WorkspaceFiles) -> Iterator[TreeFinding]:
-    """Yield what is wrong with the rows of this host."""
+    """Yield the faults in the rows of this host."""
     now = workspaces.database.run(travel.now, idempotent=True)
     for view in workspaces.database.run(rows.listing, None, idempotent=True):
         if view.state is WorkspaceState.REMOVED or not _is_here(workspaces, view):

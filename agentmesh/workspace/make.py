@@ -1,4 +1,4 @@
-"""Making the directory of an agent's own tree: the row first, then a ref for what it is made from, then the files.
+"""Making the directory of an agent's own tree: first the row, then a ref for the tree it is made from, then the files.
 
 Whatever a crash leaves is found by the row and made again. What the tree is made from is settled by the ref: if the
 files are there, they are of that tree.

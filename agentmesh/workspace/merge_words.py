@@ -95,7 +95,7 @@ def _advice(result: MergeResult) -> str:
 
 
 def what_hinders(result: MergeResult) -> str:
-    """Return why files cannot be written that nobody has changed, and what to do; empty if there are none."""
+    """Return advice about files that cannot be written although nobody has changed them; empty if there are none."""
     said = []
     if result.absent:
         said.append(
@@ -179,7 +179,7 @@ def to_finish(result: MergeResult) -> str:
 
 
 def of_dead(result: MergeResult) -> str:
-    """Return what to do about conflicts of an agent that cannot solve them any more."""
+    """Return advice about conflicts of a dead agent, which cannot solve them."""
     return (
         f"{result.note} {result.source} is dead, so nobody was told: fork an agent with a tree of its own, and let it "
         "make the same changes again."
@@ -200,7 +200,7 @@ def marked(place: Place, before: str, after: str, paths: Collection[str] | None 
 
 
 def marked_by(place: Place, earlier: Iterable[Merge], paths: Sequence[str]) -> tuple[str, ...]:
-    """Return those of ``paths`` that got conflict markers from one of these merges.
+    """Return the ``paths`` that got conflict markers from one of these merges.
 
     Other files may have such lines because they are about conflicts.
     """

@@ -113,7 +113,7 @@ class _Merging:
         return self._result(MergeStatus.CHANGED, note="The files kept changing while they were merged.")
 
     def _once(self) -> MergeResult | None:
-        """Look at both sides, and end the merge if possible. None: what was checked has changed, so look again."""
+        """Look at both sides, and end the merge if possible. None: the checked files have changed, so look again."""
         theirs = present(self.workspaces, self.source)
         with held(self.workspaces, self.target) as store:
             look = self._look(store, theirs)
@@ -143,7 +143,9 @@ class _Merging:
             return self._preview(store, look)
         if self.cancel.is_set():
             return self._result(MergeStatus.STOPPED)
-        if merged.tree == sides.ours and not merged.conflicts:  # what is solved by keeping ours must move the base
+        if (
+            merged.tree == sides.ours and not merged.conflicts
+        ):  # a conflict that is solved by keeping ours must still move the base
             return self._result(MergeStatus.NOTHING)
         if merged.tree is None:
             return self._conflicts(look)
@@ -322,7 +324,7 @@ class _Merging:
 
 
 def _plan_id(look: _BothSides) -> str:
-    """Return what stands for the source's files and those that are written: what else the target has may change."""
+    """Return an id of the source's files and the files that are written; other files of the target may change."""
     return plan_id(look.sides.theirs, look.merged.changes)
 
 

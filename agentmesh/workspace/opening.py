@@ -1,4 +1,4 @@
-"""The files of a workspace's row: where they are, what takes their snapshots, and what they are right now."""
+"""The files of a workspace's row: their directory, their store of snapshots, and their tree right now."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def opened(workspaces: WorkspaceFiles, row: Workspace) -> Store:
-    """Return what takes the snapshots of a workspace; raise NoRepository, or TreeError if its directory is not here."""
+    """Return the store of a workspace; raise NoRepository, or TreeError if its directory is not here."""
     root = workspaces.root_of(row)
     if not root.path.is_dir():
         raise TreeError(

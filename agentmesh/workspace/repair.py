@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def look(workspaces: WorkspaceFiles) -> list[TreeFinding]:
-    """Return what is wrong with workspaces of this host and user; change nothing."""
+    """Return the faults of workspaces of this host and user; change nothing."""
     return [
         *_unfinished(workspaces),
         *_checks_left(workspaces),

@@ -11,7 +11,7 @@ from agentmesh.git.facts import Conflict, FileChange
 
 
 def plan_id(*what: object) -> str:
-    """Return what stands for a plan to write files; ``what`` is all that a yes depends on."""
+    """Return an id of a plan to write files; ``what`` is all that a person's yes depends on."""
     return hashlib.sha256(json.dumps(what, default=str).encode()).hexdigest()[:16]
 
 
@@ -174,7 +174,7 @@ class TreeFinding:
     subject: str
     """Id of the workspace or the merge, or the path or ref."""
     words: str
-    """What is wrong, as one sentence."""
+    """The fault, as one sentence."""
     remedy: str
     """What ``mend`` does about it; "" if only a person can do something."""
     advice: str = ""
@@ -183,9 +183,9 @@ class TreeFinding:
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """What was done about a finding."""
+    """How a finding was treated."""
 
     finding: TreeFinding
     done: bool
     words: str
-    """What was done, or why not."""
+    """The treatment, or the reason why there was none."""

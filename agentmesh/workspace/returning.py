@@ -38,12 +38,12 @@ class Files:
     workspace: Workspace
     store: Store
     head: str
-    """What they are now."""
+    """The tree of the files now."""
 
     @classmethod
     @contextlib.contextmanager
     def held(cls, workspaces: WorkspaceFiles, workspace: Workspace) -> Iterator[Files]:
-        """Lock the files, finish what was cut short, and record what they are now."""
+        """Lock the files, finish a merge that was cut short, and record the files as they are now."""
         for _ in range(_TRIES):
             with held(workspaces, workspace) as store:
                 finish_into(workspaces, store, workspace.id)
@@ -128,7 +128,7 @@ class Files:
         return done
 
     def _without_done(self, plan: UndoPlan) -> UndoPlan:
-        """Leave out files that are as they should be already, no matter who made them so."""
+        """Leave out files that already have the wanted content, no matter who wrote it."""
         differs: dict[str, set[str]] = {}
         for tree in {*plan.sources.values(), *plan.before.values()}:
             differs[tree] = self.changed(tree, self.head)

@@ -73,11 +73,11 @@ class StepSnapshots:
         return self._quietly(lambda: self._after(ordinal))
 
     def lost(self) -> None:
-        """Forget what was taken: its rows could not be stored, because another worker owns the agent now."""
+        """Forget the snapshots of this step: they could not be stored, because another worker owns the agent now."""
         self._chain.forget()
 
     def note(self) -> str:
-        """Return what the model should know, once: files that no snapshot holds, or that none could be taken."""
+        """Return a note for the model, once: files that no snapshot holds, or that no snapshot could be taken."""
         said, self._notes = " ".join(self._notes), []
         return said
 

@@ -1,4 +1,4 @@
-"""What is due now and then: remove trees that nothing uses, finish what a dead process has left, free old snapshots."""
+"""Regular upkeep: remove trees that nothing uses, finish merges that a dead process has left, free old snapshots."""
 
 from __future__ import annotations
 

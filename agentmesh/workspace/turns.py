@@ -1,4 +1,4 @@
-"""Where the newest turn of an agent began, and what was merged into its files since."""
+"""Where the newest turn of an agent began, and the newest merge into its files since."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has to be put back to undo some work: for each file, the tree that has it as it was before.
+"""The plan to undo some work: for each file, the tree that has it as it was before.
 
 A file that somebody else has changed since is not put back: their work would be lost with it.
 """
@@ -18,7 +18,7 @@ _TAKEN_BACK = ("undo", "redo")
 
 @dataclass(frozen=True, slots=True)
 class UndoPlan:
-    """What to put back."""
+    """The files to put back, and the trees that have them."""
 
     sources: Mapping[str, str]
     """By path: the tree that has the file as it was."""
@@ -45,8 +45,8 @@ def plan(
 ) -> UndoPlan:
     """UndoPlan to undo the work of an agent in these snapshots, oldest first.
 
-    Its work are its calls, the merges that it asked for, those that a person made into its files, and what was undone
-    or redone for it. ``changed`` returns the paths that differ between two trees. ``paths`` are files or folders; None
+    Its work is: its calls, the merges that it asked for, a person's merges into its files, and what was undone or
+    redone for it. ``changed`` returns the paths that differ between two trees. ``paths`` are files or folders; None
     is everything.
     """
     sources: dict[str, str] = {}

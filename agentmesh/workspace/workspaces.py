@@ -44,7 +44,7 @@ class Workspaces(WorkspaceFiles):
         return make.prepare(self, lease, row, project)
 
     def step(self, root: Root, session: SessionId, agent: AgentId, seq: int) -> StepSnapshots | None:
-        """Return what takes the snapshots of a step; None if there is no repository or no snapshots are wanted."""
+        """Return the recorder of a step's snapshots; None if there is no repository or no snapshots are wanted."""
         if not self.settings.snapshots and root.own is None:
             return None
         try:
@@ -76,7 +76,7 @@ class Workspaces(WorkspaceFiles):
             conflicts.look(self, root.workspace, agent, paths)
 
     def news(self, root: Root, agent: AgentId) -> str | None:
-        """Return what the agent should be told with the first result of its step: new conflicts; each only once."""
+        """Return the words about new conflicts, to be told with the first result of a step; each only once."""
         return conflicts.news(self, agent) if root.own is not None else None
 
     def require_lease(self, root: Root, lease: Lease, path: str) -> None:

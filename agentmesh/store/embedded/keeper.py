@@ -173,7 +173,7 @@ class _Keeper:
 
 
 def _read_wish(places: Places, last: _Wish) -> _Wish:
-    """Return what the file says; the last wish if it is being written."""
+    """Return the wish in the file; the last one if the file is being written."""
     try:
         text = places.keeper_wish.read_text(encoding="ascii")
         return _Wish(float(text), places.keeper_wish.stat().st_mtime_ns)
