@@ -7,16 +7,16 @@ import shutil
 import statistics
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from agentmesh import __version__
+from agentmesh.cli.finding import Finding, Health
 from agentmesh.cli.guides_check import guides_checks
 from agentmesh.cli.mcp_check import mcp_checks
-from agentmesh.cli.models_check import Check, model_checks
+from agentmesh.cli.models_check import model_checks
 from agentmesh.cli.place import PlaceOptions, directory
 from agentmesh.cli.render.figures import moment
 from agentmesh.cli.telemetry_check import telemetry_checks
@@ -35,36 +35,12 @@ _DISK_FULL = _GIB // 4
 _BUBBLEWRAP = "Install bubblewrap (apt install bubblewrap); in a container it needs user namespaces."
 
 
-class State(StrEnum):
-    """The state of one thing."""
-
-    OK = "ok"
-    NOTE = "note"
-    """Not wrong, but worth knowing."""
-    BROKEN = "broken"
-
-    @property
-    def glyph(self) -> str:
-        """The sign before the words."""
-        return {State.OK: "✓", State.NOTE: "·", State.BROKEN: "✗"}[self]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was checked."""
-
-    state: State
-    about: str
-    words: str
-    hint: str = ""
-
-
 def all_checks(place: PlaceOptions) -> Iterator[Finding]:
     """Yield every finding as soon as it is made."""
     import platform
 
     yield Finding(
-        State.OK, "program", f"agentmesh {__version__} on Python {platform.python_version()}, {platform.platform()}"
+        Health.OK, "program", f"agentmesh {__version__} on Python {platform.python_version()}, {platform.platform()}"
     )
     try:
         settings = place.settings()
@@ -75,10 +51,10 @@ def all_checks(place: PlaceOptions) -> Iterator[Finding]:
         return
     workdir = directory()
     if workdir is None:
-        yield Finding(State.BROKEN, "directory", "the working directory is gone", "cd to a directory that exists.")
+        yield Finding(Health.BROKEN, "directory", "the working directory is gone", "cd to a directory that exists.")
         workdir = Path("/")  # where no project is
     tools: list[str] = []
-    servers: list[Check] = []
+    servers: list[Finding] = []
     for one in settings.each_database():
         try:
             with place.open(one, "doctor", migrate=False) as mesh:
@@ -94,13 +70,10 @@ def all_checks(place: PlaceOptions) -> Iterator[Finding]:
     if any(one.database_url is None for one in settings.each_database()):
         yield _disk(settings.data_dir)
     yield _sandbox(settings)
-    for state, about, words, hint in (
-        *guides_checks(settings, os.environ, workdir, tools),
-        *servers,
-        *model_checks(settings),
-        *telemetry_checks(settings),
-    ):
-        yield Finding(State(state), about, words, hint)
+    yield from guides_checks(settings, os.environ, workdir, tools)
+    yield from servers
+    yield from model_checks(settings)
+    yield from telemetry_checks(settings)
 
 
 def naming(settings: Settings, findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -119,8 +92,8 @@ def _beginnings(settings: Settings) -> Finding:
     begin = of_kind.pop("", [])
     others = "".join(f"; {kind}: {', '.join(names)}" for kind, names in of_kind.items())
     if not begin:
-        return Finding(State.BROKEN, "databases", f"no session can begin{others}", "Change [databases].")
-    return Finding(State.OK, "databases", f"new sessions begin in {', '.join(begin)}{others}")
+        return Finding(Health.BROKEN, "databases", f"no session can begin{others}", "Change [databases].")
+    return Finding(Health.OK, "databases", f"new sessions begin in {', '.join(begin)}{others}")
 
 
 def _database_checks(mesh: Mesh) -> Iterator[Finding]:
@@ -132,7 +105,7 @@ def _database_checks(mesh: Mesh) -> Iterator[Finding]:
         f"PostgreSQL {server.version}, {owner}; {mesh.database.where}, as role {server.role}; up since "
         f"{moment(server.started_at)}; {server.connections} of {server.max_connections} connections used"
     )
-    yield Finding(State.OK, "server", words)
+    yield Finding(Health.OK, "server", words)
     if mesh.server:
         yield _holders(mesh)
     found = mesh.database.run(schema.state, idempotent=True)
@@ -152,14 +125,14 @@ def _notify_queue(mesh: Mesh) -> Iterator[Finding]:
 
     queue = mesh.database.run(notify_queue.look, idempotent=True)
     if queue.used >= notify_queue.NEARLY_FULL:
-        yield Finding(State.BROKEN, "server", queue.words, queue.hint)
+        yield Finding(Health.BROKEN, "server", queue.words, queue.hint)
 
 
 def _holders(mesh: Mesh) -> Finding:
     assert mesh.server is not None  # noqa: S101  asked only then
     status = mesh.server.status()
     shared = "" if status.holders is None else f"; processes that use it, this one included: {status.holders}"
-    return Finding(State.OK, "embedded", f"data in {status.data_dir}, pid {status.pid}{shared}")
+    return Finding(Health.OK, "embedded", f"data in {status.data_dir}, pid {status.pid}{shared}")
 
 
 def _schema(mesh: Mesh, found: str) -> Iterator[Finding]:
@@ -175,17 +148,17 @@ def _schema(mesh: Mesh, found: str) -> Iterator[Finding]:
             return
     match found:
         case schema.SchemaState.CURRENT:
-            yield Finding(State.OK, "schema", f"at {there}, as this program needs it")
+            yield Finding(Health.OK, "schema", f"at {there}, as this program needs it")
         case schema.SchemaState.EMPTY:
             yield Finding(
-                State.NOTE, "schema", "the database is empty; the first command that needs it makes the schema"
+                Health.NOTE, "schema", "the database is empty; the first command that needs it makes the schema"
             )
         case schema.SchemaState.BEHIND:
             words = f"at {there or 'none'}, older than the {schema.needed()} of this program"
-            yield Finding(State.BROKEN, "schema", words, "Run `agentmesh db upgrade`.")
+            yield Finding(Health.BROKEN, "schema", words, "Run `agentmesh db upgrade`.")
         case _:
             words = f"at {there}, newer than the {schema.needed()} of this program"
-            yield Finding(State.BROKEN, "schema", words, "Upgrade agentmesh: a newer one already uses this database.")
+            yield Finding(Health.BROKEN, "schema", words, "Upgrade agentmesh: a newer one already uses this database.")
 
 
 def _listen(mesh: Mesh) -> Iterator[Finding]:
@@ -207,12 +180,12 @@ def _listen(mesh: Mesh) -> Iterator[Finding]:
             heard.get(timeout=_ECHO_SECONDS)
             times.append(time.monotonic() - started)
         yield Finding(
-            State.OK, "notifications", f"LISTEN hears NOTIFY; round trip {statistics.median(times) * 1000:.1f} ms"
+            Health.OK, "notifications", f"LISTEN hears NOTIFY; round trip {statistics.median(times) * 1000:.1f} ms"
         )
     except Empty:
         words = f"a NOTIFY was not heard within {_ECHO_SECONDS:g} s; everything works, but late"
         yield Finding(
-            State.BROKEN, "notifications", words, "Is a pooler in between? Set AGENTMESH_DIRECT_DATABASE_URL."
+            Health.BROKEN, "notifications", words, "Is a pooler in between? Set AGENTMESH_DIRECT_DATABASE_URL."
         )
     except AgentmeshError as error:
         yield _broken("notifications", error)
@@ -229,12 +202,12 @@ def _pooler(mesh: Mesh) -> Iterator[Finding]:
         yield _broken("pooler", error)
         return
     if not pooled:
-        yield Finding(State.OK, "pooler", "none in transaction mode in between")
+        yield Finding(Health.OK, "pooler", "none in transaction mode in between")
     elif mesh.database.direct_url != mesh.database.url:
-        yield Finding(State.OK, "pooler", "one in transaction mode in between; a direct URL for LISTEN is configured")
+        yield Finding(Health.OK, "pooler", "one in transaction mode in between; a direct URL for LISTEN is configured")
     else:
         words = "one in transaction mode in between, and no direct URL: no agent can be woken, no worker can run"
-        yield Finding(State.BROKEN, "pooler", words, "Set AGENTMESH_DIRECT_DATABASE_URL to PostgreSQL itself.")
+        yield Finding(Health.BROKEN, "pooler", words, "Set AGENTMESH_DIRECT_DATABASE_URL to PostgreSQL itself.")
 
 
 def _reader(mesh: Mesh) -> Iterator[Finding]:
@@ -247,11 +220,11 @@ def _reader(mesh: Mesh) -> Iterator[Finding]:
             who = "the role behind AGENTMESH_READER_URL" if own else f"the login {reader.READER}"
             words = f"{who} may change rows: `agentmesh sql` is no boundary"
             hint = f"Let it log in as {reader.READER}." if own else "Does a pooler log in as another role?"
-            yield Finding(State.BROKEN, "reader", words, hint)
+            yield Finding(Health.BROKEN, "reader", words, hint)
         else:
-            yield Finding(State.OK, "reader", "the role for `agentmesh sql` logs in, and may change nothing")
+            yield Finding(Health.OK, "reader", "the role for `agentmesh sql` logs in, and may change nothing")
     except AgentmeshError as error:
-        yield Finding(State.NOTE, "reader", error.message, error.hint)
+        yield Finding(Health.NOTE, "reader", error.message, error.hint)
 
 
 def _workers(mesh: Mesh) -> Finding:
@@ -259,11 +232,11 @@ def _workers(mesh: Mesh) -> Finding:
 
     alive = mesh.database.run(workers.alive, idempotent=True)
     if not alive:
-        return Finding(State.OK, "workers", "none runs; `agentmesh run` is one itself, other commands start one")
+        return Finding(Health.OK, "workers", "none runs; `agentmesh run` is one itself, other commands start one")
     words = "; ".join(
         f"worker {one['id']} (pid {one['pid']} on {one['host']}, {plural(one['agents'], 'agent')})" for one in alive
     )
-    return Finding(State.OK, "workers", words)
+    return Finding(Health.OK, "workers", words)
 
 
 def _stuck(mesh: Mesh) -> Iterator[Finding]:
@@ -271,14 +244,14 @@ def _stuck(mesh: Mesh) -> Iterator[Finding]:
 
     found = mesh.database.run(health.stuck, idempotent=True)
     if not any(one.recent for one in found):
-        yield Finding(State.OK, "agents", "none is stuck")
+        yield Finding(Health.OK, "agents", "none is stuck")
     for one in found:
         words = f"{one.name} of session {str(one.session_id)[:8]}: {one.problem}: {one.why}"
         if one.recent:
-            yield Finding(State.BROKEN, "agents", words)
+            yield Finding(Health.BROKEN, "agents", words)
         else:
             left = f"{words}; nothing has happened to it since {moment(one.at)}"
-            yield Finding(State.NOTE, "old session", left, f"agentmesh sessions end {one.session_id} ends it.")
+            yield Finding(Health.NOTE, "old session", left, f"agentmesh sessions end {one.session_id} ends it.")
 
 
 def _moves(mesh: Mesh) -> Iterator[Finding]:
@@ -290,14 +263,14 @@ def _moves(mesh: Mesh) -> Iterator[Finding]:
         session = f"session {str(left.session_id)[:8]}"
         if left.departed_at is None:
             yield Finding(
-                State.NOTE, "move", f"{session} is to move to {left.destination}; somebody may be at it", RESUME
+                Health.NOTE, "move", f"{session} is to move to {left.destination}; somebody may be at it", RESUME
             )
         else:
             words = f"{session} has departed for {left.destination}, and nobody has told that it arrived"
-            yield Finding(State.BROKEN, "move", words, RESUME)
+            yield Finding(Health.BROKEN, "move", words, RESUME)
     for one in mesh.database.run(moves.arrivals, idempotent=True):
         words = f"session {str(one.session_id)[:8]} lies sealed here, on its way from {one.source}"
-        yield Finding(State.NOTE, "move", words, RESUME)
+        yield Finding(Health.NOTE, "move", words, RESUME)
 
 
 def _sandbox(settings: Settings) -> Finding:
@@ -309,23 +282,23 @@ def _sandbox(settings: Settings) -> Finding:
     problem = walls.problem()
     if mode == "off":
         words = "off: approved commands run as this user, who can reach the database and this program's keys"
-        return Finding(State.NOTE, "sandbox", words, "Take sandbox.bash out of the configuration to have a wall.")
+        return Finding(Health.NOTE, "sandbox", words, "Take sandbox.bash out of the configuration to have a wall.")
     if not problem:
         network = "" if settings.sandbox.network else ", without network"
-        return Finding(State.OK, "sandbox", f"{mode}: commands run behind {walls.kind}{network}")
+        return Finding(Health.OK, "sandbox", f"{mode}: commands run behind {walls.kind}{network}")
     if mode == "required":
-        return Finding(State.BROKEN, "sandbox", f"required, but {problem}: agents can run no command", _BUBBLEWRAP)
+        return Finding(Health.BROKEN, "sandbox", f"required, but {problem}: agents can run no command", _BUBBLEWRAP)
     words = f"none ({problem}): every command is asked about, and runs as this user, who can reach the database"
-    return Finding(State.NOTE, "sandbox", words, _BUBBLEWRAP)
+    return Finding(Health.NOTE, "sandbox", words, _BUBBLEWRAP)
 
 
 def _disk(folder: Path) -> Finding:
     there = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(there).free
-    state = State.BROKEN if free < _DISK_FULL else State.NOTE if free < _DISK_LOW else State.OK
-    hint = "" if state is State.OK else "A full disk stops PostgreSQL: make room, or move it with AGENTMESH_DATA_DIR."
+    state = Health.BROKEN if free < _DISK_FULL else Health.NOTE if free < _DISK_LOW else Health.OK
+    hint = "" if state is Health.OK else "A full disk stops PostgreSQL: make room, or move it with AGENTMESH_DATA_DIR."
     return Finding(state, "disk", f"{free / _GIB:.1f} GiB free at {there}", hint)
 
 
 def _broken(about: str, error: AgentmeshError) -> Finding:
-    return Finding(State.BROKEN, about, error.message, error.hint)
+    return Finding(Health.BROKEN, about, error.message, error.hint)

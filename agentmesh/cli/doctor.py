@@ -17,7 +17,7 @@ from agentmesh.domain.errors import AgentmeshError, UsageError
 from agentmesh.domain.text import one_line
 
 if TYPE_CHECKING:
-    from agentmesh.cli.checks import Finding
+    from agentmesh.cli.finding import Finding
     from agentmesh.config.settings import Settings
     from agentmesh.store.checks import Invariant
 
@@ -36,7 +36,8 @@ def doctor(*, model: str | None, deep: bool, as_json: bool, place: PlaceOptions)
     has read? Can it be made to call a tool? How many slots has it, how long is its context? Workers use the answers for
     a month; what the configuration says comes first.
     """
-    from agentmesh.cli.checks import State, all_checks
+    from agentmesh.cli.checks import all_checks
+    from agentmesh.cli.finding import Health
 
     if model is not None:
         from agentmesh.cli.server_check import check_server
@@ -50,7 +51,7 @@ def doctor(*, model: str | None, deep: bool, as_json: bool, place: PlaceOptions)
         findings.append(finding)
         if not as_json:
             _print(finding.state.glyph, finding.about, finding.words, finding.hint)
-    broken = list(dict.fromkeys(finding.about for finding in findings if finding.state is State.BROKEN))
+    broken = list(dict.fromkeys(finding.about for finding in findings if finding.state is Health.BROKEN))
     if as_json:
         found = {"healthy": not broken, "findings": [asdict(finding) for finding in findings]}
         emit(
@@ -76,35 +77,35 @@ def _deep(place: PlaceOptions, invariants: list[tuple[str, Invariant]]) -> Itera
 def _rows(place: PlaceOptions, settings: Settings, invariants: list[Invariant]) -> Iterator[Finding]:
     """Yield a finding for each invariant, and collect them in ``invariants``."""
     from agentmesh.cli import deep_check
-    from agentmesh.cli.checks import Finding, State
+    from agentmesh.cli.finding import Finding, Health
 
     try:
         invariants += deep_check.look(place, settings)
     except AgentmeshError as error:
-        yield Finding(State.BROKEN, "rows", f"they cannot be checked: {error.message}", error.hint)
+        yield Finding(Health.BROKEN, "rows", f"they cannot be checked: {error.message}", error.hint)
     for one in invariants:
-        state = State.BROKEN if one.breaches else State.OK
+        state = Health.BROKEN if one.breaches else Health.OK
         yield Finding(state, "rows", f"{one.meaning} ({one.name})", deep_check.rows(one))
 
 
 def _trees(place: PlaceOptions, settings: Settings) -> Iterator[Finding]:
     """Yield a finding for each difference between rows and directories; one that says so if there is none."""
     from agentmesh.cli import deep_check
-    from agentmesh.cli.checks import Finding, State
+    from agentmesh.cli.finding import Finding, Health
     from agentmesh.workspace.results import Fault
 
     try:
         found = deep_check.files(place, settings)
     except AgentmeshError as error:
-        yield Finding(State.BROKEN, "trees", f"they cannot be checked: {error.message}", error.hint)
+        yield Finding(Health.BROKEN, "trees", f"they cannot be checked: {error.message}", error.hint)
         return
     for one in found:
         hint = "`agentmesh workspaces --repair` " + one.remedy if one.remedy else one.advice
         # A directory that no row knows may be that of another database with the same data folder.
-        state = State.NOTE if one.fault is Fault.NO_ROW else State.BROKEN
+        state = Health.NOTE if one.fault is Fault.NO_ROW else Health.BROKEN
         yield Finding(state, "trees", one.words, hint)
     if not found:
-        yield Finding(State.OK, "trees", "rows, directories and snapshots of this host agree (I27)")
+        yield Finding(Health.OK, "trees", "rows, directories and snapshots of this host agree (I27)")
 
 
 def _print(glyph: str, about: str, words: str, hint: str) -> None:

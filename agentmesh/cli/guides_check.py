@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentmesh.cli.models_check import Check
+from agentmesh.cli.finding import Finding, Health
 
 if TYPE_CHECKING:
     from agentmesh.config.agent_types import AgentType
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 
 def guides_checks(
     settings: Settings, environ: Mapping[str, str], workdir: Path, tools: Sequence[str]
-) -> Iterator[Check]:
+) -> Iterator[Finding]:
     """Yield the rules by file, the types with their source, and all remarks; ``tools`` are the existing tools."""
     from agentmesh.config import instructions, remarks
     from agentmesh.config.type_catalog import Catalog
 
     yield from _rules(settings)
     types = Catalog(environ, settings.model_aliases, lambda _workdir: settings.agent_types)
-    yield "ok", "agent types", "; ".join(_shown(kind) for kind in types.of(workdir).types.values()), ""
+    yield Finding(Health.OK, "agent types", "; ".join(_shown(kind) for kind in types.of(workdir).types.values()))
     if found := instructions.read(workdir).file:
-        yield "ok", "instructions", f"agents of new sessions here read {workdir / found}", ""
+        yield Finding(Health.OK, "instructions", f"agents of new sessions here read {workdir / found}")
     for problem in remarks.remarks(workdir, types, settings.rules, tools):
-        yield "broken" if problem.broken else "note", "guides", str(problem), ""
+        yield Finding(Health.BROKEN if problem.broken else Health.NOTE, "guides", str(problem))
     yield from _skills_and_commands(environ, workdir)
     yield from _guides_of_types(types.of(workdir).types.values(), environ, workdir)
 
 
-def _skills_and_commands(environ: Mapping[str, str], workdir: Path) -> Iterator[Check]:
+def _skills_and_commands(environ: Mapping[str, str], workdir: Path) -> Iterator[Finding]:
     """Yield skills and custom commands with their files, and the files that are left out, which breaks nothing."""
     from agentmesh.config import skills
     from agentmesh.config.custom_commands import CustomCommands
@@ -39,14 +39,14 @@ def _skills_and_commands(environ: Mapping[str, str], workdir: Path) -> Iterator[
     found, called = skills.load(environ, workdir), CustomCommands(environ, workdir).load()
     if found.skills:
         shown = (f"{name} ({skill.shown})" for name, skill in found.skills.items())
-        yield "ok", "skills", "; ".join(shown), ""
+        yield Finding(Health.OK, "skills", "; ".join(shown))
     if own := [command for command in called.commands.values() if not command.is_skill]:
-        yield "ok", "commands", "; ".join(f"/{command.name} ({command.source})" for command in own), ""
+        yield Finding(Health.OK, "commands", "; ".join(f"/{command.name} ({command.source})" for command in own))
     for problem in (*found.problems, *called.problems):
-        yield "note", "guides", str(problem), ""
+        yield Finding(Health.NOTE, "guides", str(problem))
 
 
-def _guides_of_types(types: Iterable[AgentType], environ: Mapping[str, str], workdir: Path) -> Iterator[Check]:
+def _guides_of_types(types: Iterable[AgentType], environ: Mapping[str, str], workdir: Path) -> Iterator[Finding]:
     """Yield the types whose guide no agent can read: their offer leaves it out."""
     from agentmesh.config import skills
 
@@ -54,17 +54,17 @@ def _guides_of_types(types: Iterable[AgentType], environ: Mapping[str, str], wor
     for kind in types:
         if kind.guide and not (kind.guide in known and known[kind.guide].for_agents):
             words = f"names the guide {kind.guide}, but agents have no skill of that name"
-            yield "note", "guides", f"{kind.source} {words}", ""
+            yield Finding(Health.NOTE, "guides", f"{kind.source} {words}")
 
 
-def _rules(settings: Settings) -> Iterator[Check]:
+def _rules(settings: Settings) -> Iterator[Finding]:
     from agentmesh.config.rules import rule_text
 
     lists: dict[tuple[str, str], list[str]] = {}
     for each in settings.rules:
         lists.setdefault((each.source, each.rule.effect.value), []).append(rule_text(each.rule))
     for (source, effect), rules in lists.items():
-        yield "ok", "rules", f"{effect} {', '.join(rules)} ({source})", ""
+        yield Finding(Health.OK, "rules", f"{effect} {', '.join(rules)} ({source})")
 
 
 def _shown(kind: AgentType) -> str:

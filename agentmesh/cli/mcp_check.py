@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentmesh.cli.models_check import Check
+from agentmesh.cli.finding import Finding, Health
 from agentmesh.domain.figures import plural
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
 
 
-def mcp_checks(mesh: Mesh, workdir: Path) -> Iterator[Check]:
+def mcp_checks(mesh: Mesh, workdir: Path) -> Iterator[Finding]:
     """Start the servers that may start; yield the state of each, and the problems in their configuration."""
     from agentmesh.tools.mcp.connection import State
 
@@ -22,6 +22,8 @@ def mcp_checks(mesh: Mesh, workdir: Path) -> Iterator[Check]:
         mesh.mcp.definitions(workdir)
         for each in mesh.mcp.states(workdir):
             if each.state is State.RUNNING:
-                yield "ok", "mcp server", f"{each.name} runs and has {plural(each.tools, 'tool')} ({each.source})", ""
+                yield Finding(
+                    Health.OK, "mcp server", f"{each.name} runs and has {plural(each.tools, 'tool')} ({each.source})"
+                )
     for problem in mesh.mcp_problems(workdir):
-        yield "broken" if problem.broken else "note", "mcp server", str(problem), ""
+        yield Finding(Health.BROKEN if problem.broken else Health.NOTE, "mcp server", str(problem))

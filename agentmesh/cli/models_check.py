@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from agentmesh.app.model_list import fetch
+from agentmesh.cli.finding import Finding, Health
 from agentmesh.config.api_keys import key_of
 from agentmesh.config.settings import resolve_model
 from agentmesh.domain.text import one_line
@@ -17,11 +18,8 @@ if TYPE_CHECKING:
     from agentmesh.config.schema import Provider
     from agentmesh.config.settings import Settings
 
-Check = tuple[str, str, str, str]
-"""State, topic, words, hint."""
 
-
-def model_checks(settings: Settings, environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
+def model_checks(settings: Settings, environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
     """Yield a finding about the model, and one for each server that may be asked."""
     wanted = resolve_model(settings, settings.model) if settings.model and settings.model != "demo" else None
     for name, provider in settings.providers.items():
@@ -29,8 +27,8 @@ def model_checks(settings: Settings, environ: Mapping[str, str] = os.environ) ->
         key = key_of(environ, name, provider).strip()
         if provider.api_key_env and not key and "api.openai.com" in provider.base_url:
             if needed:
-                yield (
-                    "broken",
+                yield Finding(
+                    Health.BROKEN,
                     f"models {name}",
                     f"{provider.api_key_env} is not set",
                     "Set it to your API key, or run agentmesh setup.",
@@ -38,15 +36,15 @@ def model_checks(settings: Settings, environ: Mapping[str, str] = os.environ) ->
             continue
         yield _ask(name, provider, key, wanted[1] if needed and wanted else None)
     if wanted:
-        yield "ok", "model", f"{'/'.join(wanted)} is the model of new sessions", ""
+        yield Finding(Health.OK, "model", f"{'/'.join(wanted)} is the model of new sessions")
     elif settings.model:
-        yield "ok", "model", f"{settings.model} is the model of new sessions: a scripted one", ""
+        yield Finding(Health.OK, "model", f"{settings.model} is the model of new sessions: a scripted one")
     else:
         hint = "`model = ...` in the configuration, AGENTMESH_MODEL or --model names one; --model demo needs nothing."
-        yield "note", "model", "no model is configured", hint
+        yield Finding(Health.NOTE, "model", "no model is configured", hint)
 
 
-def _ask(name: str, provider: Provider, key: str, model: str | None) -> Check:
+def _ask(name: str, provider: Provider, key: str, model: str | None) -> Finding:
     about, address = f"models {name}", provider.base_url.rpartition("@")[2].partition("?")[0]
     headers = {**provider.headers, **({"Authorization": f"Bearer {key}"} if key else {})}
     try:
@@ -55,25 +53,29 @@ def _ask(name: str, provider: Provider, key: str, model: str | None) -> Check:
         return _refused(about, address, error.code, provider.api_key_env)
     except (OSError, ValueError, http.client.HTTPException) as error:
         reason = one_line(str(getattr(error, "reason", error)), 200)
-        return "broken", about, f"{address} does not answer: {reason}", "Is the server running, and the URL right?"
+        return Finding(
+            Health.BROKEN, about, f"{address} does not answer: {reason}", "Is the server running, and the URL right?"
+        )
     if model and served and model not in served:
-        return (
-            "note",
+        return Finding(
+            Health.NOTE,
             about,
             f"{address} answers, but does not list {model}",
             f"It lists: {one_line(', '.join(served), 300)}",
         )
-    return "ok", about, f"{address} answers" + (f" and lists {len(served)} models" if served else ""), ""
+    return Finding(Health.OK, about, f"{address} answers" + (f" and lists {len(served)} models" if served else ""))
 
 
-def _refused(about: str, address: str, status: int, key_variable: str | None) -> Check:
+def _refused(about: str, address: str, status: int, key_variable: str | None) -> Finding:
     if status in (401, 403):
-        return (
-            "broken",
+        return Finding(
+            Health.BROKEN,
             about,
             f"{address} refuses the key (HTTP {status})",
             f"Look at {key_variable or 'the headers'}.",
         )
     if status in (404, 405, 501):
-        return "ok", about, f"{address} answers (it has no list of models)", ""
-    return "broken", about, f"{address} answers with HTTP {status}", "Try again later, or look at the server's log."
+        return Finding(Health.OK, about, f"{address} answers (it has no list of models)")
+    return Finding(
+        Health.BROKEN, about, f"{address} answers with HTTP {status}", "Try again later, or look at the server's log."
+    )

@@ -20,6 +20,6 @@ from agentmesh.config.settings import load
 def test_the_model_of_new_sessions_is_named(tmp_path: Path, text: str, found: tuple[str, str]):
     (tmp_path / "config.toml").write_text(text)
     environ = {"AGENTMESH_CONFIG_DIR": str(tmp_path), "AGENTMESH_DATA_DIR": str(tmp_path / "data")}
-    *_, (state, topic, words, _) = model_checks(load({}, environ, None), environ)
-    assert topic == "model"
-    assert (state, words) == found
+    *_, model = model_checks(load({}, environ, None), environ)
+    assert model.about == "model"
+    assert (model.state, model.words) == found
