@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -13,12 +12,10 @@ from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit, in_database
-from agentmesh.domain.errors import AgentmeshError, UsageError
+from agentmesh.domain.errors import UsageError
 from agentmesh.domain.text import one_line
 
 if TYPE_CHECKING:
-    from agentmesh.cli.finding import Finding
-    from agentmesh.config.settings import Settings
     from agentmesh.store.checks import Invariant
 
 
@@ -37,6 +34,7 @@ def doctor(*, model: str | None, deep: bool, as_json: bool, place: PlaceOptions)
     a month; what the configuration says comes first.
     """
     from agentmesh.cli.checks import all_checks
+    from agentmesh.cli.deep_check import deep_checks
     from agentmesh.cli.finding import Health
 
     if model is not None:
@@ -47,7 +45,7 @@ def doctor(*, model: str | None, deep: bool, as_json: bool, place: PlaceOptions)
         return check_server(place, model, as_json=as_json)
     findings = []
     invariants: list[tuple[str, Invariant]] = []
-    for finding in chain(all_checks(place), _deep(place, invariants) if deep else ()):
+    for finding in chain(all_checks(place), deep_checks(place, invariants) if deep else ()):
         findings.append(finding)
         if not as_json:
             _print(finding.state.glyph, finding.about, finding.words, finding.hint)
@@ -62,50 +60,6 @@ def doctor(*, model: str | None, deep: bool, as_json: bool, place: PlaceOptions)
     else:
         print(f"\nBroken: {', '.join(broken)}." if broken else "\nNothing is broken.")
     return 1 if broken else 0
-
-
-def _deep(place: PlaceOptions, invariants: list[tuple[str, Invariant]]) -> Iterator[Finding]:
-    """Yield findings about the rows and trees of each database, and collect the invariants with its name."""
-    from agentmesh.cli.checks import naming
-
-    for settings in place.settings().each_database():
-        found: list[Invariant] = []
-        yield from naming(settings, chain(_rows(place, settings, found), _trees(place, settings)))
-        invariants += [(settings.name_among_several, one) for one in found]
-
-
-def _rows(place: PlaceOptions, settings: Settings, invariants: list[Invariant]) -> Iterator[Finding]:
-    """Yield a finding for each invariant, and collect them in ``invariants``."""
-    from agentmesh.cli import deep_check
-    from agentmesh.cli.finding import Finding, Health
-
-    try:
-        invariants += deep_check.look(place, settings)
-    except AgentmeshError as error:
-        yield Finding(Health.BROKEN, "rows", f"they cannot be checked: {error.message}", error.hint)
-    for one in invariants:
-        state = Health.BROKEN if one.breaches else Health.OK
-        yield Finding(state, "rows", f"{one.meaning} ({one.name})", deep_check.rows(one))
-
-
-def _trees(place: PlaceOptions, settings: Settings) -> Iterator[Finding]:
-    """Yield a finding for each difference between rows and directories; one that says so if there is none."""
-    from agentmesh.cli import deep_check
-    from agentmesh.cli.finding import Finding, Health
-    from agentmesh.workspace.results import Fault
-
-    try:
-        found = deep_check.files(place, settings)
-    except AgentmeshError as error:
-        yield Finding(Health.BROKEN, "trees", f"they cannot be checked: {error.message}", error.hint)
-        return
-    for one in found:
-        hint = "`agentmesh workspaces --repair` " + one.remedy if one.remedy else one.advice
-        # A directory that no row knows may be that of another database with the same data folder.
-        state = Health.NOTE if one.fault is Fault.NO_ROW else Health.BROKEN
-        yield Finding(state, "trees", one.words, hint)
-    if not found:
-        yield Finding(Health.OK, "trees", "rows, directories and snapshots of this host agree (I27)")
 
 
 def _print(glyph: str, about: str, words: str, hint: str) -> None:
