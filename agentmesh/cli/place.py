@@ -35,7 +35,7 @@ def here() -> Path:
     return found
 
 
-def where(session: str | None) -> Path:
+def _where(session: str | None) -> Path:
     """Return the directory whose newest session is meant; it does not matter if a session is named."""
     return here() if session is None else Path("/")
 
@@ -140,7 +140,7 @@ class PlaceOptions(NamedTuple):
         if databases is None:
             return self.open(settings, role, migrate=migrate, pool_size=pool_size)
         try:
-            found = databases.for_new_session() if begins else databases.find(self.session, who, where(self.session))
+            found = databases.for_new_session() if begins else databases.find(self.session, who, _where(self.session))
         except BaseException:
             databases.close()
             raise
@@ -177,7 +177,7 @@ class PlaceOptions(NamedTuple):
 
     def find_session(self, mesh: Mesh) -> Session:
         """Return the session; raise UnknownSession."""
-        return mesh.find_session(session=self.session, workdir=where(self.session))
+        return mesh.find_session(session=self.session, workdir=_where(self.session))
 
 
 def complain_without(missing: Mapping[str, AgentmeshError]) -> None:

@@ -15,7 +15,7 @@ from agentmesh.cli.named import NAMED
 from agentmesh.cli.numbers import Number
 from agentmesh.cli.options import image_option, json_option, place_options, text_argument
 from agentmesh.cli.piped import PATIENCE, beside_prompt, has_input, joined
-from agentmesh.cli.place import PlaceOptions, here, where
+from agentmesh.cli.place import PlaceOptions, here
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.serving import require_provider
 from agentmesh.cli.talk import complain, say
@@ -105,7 +105,7 @@ def run(
     place = place._replace(session=which)
     with place.mesh("run", begins=not (go_on or which), pool_size=POOL_SIZE, **flags) as mesh:
         if go_on or which:
-            session = mesh.find_session(session=which, workdir=where(which))
+            session = place.find_session(mesh)
             require_provider(mesh, session)
             _change_mode(mesh, session, new["permission_mode"])
         else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -11,7 +12,7 @@ from agentmesh.cli.confirm import confirmed, yes_option
 from agentmesh.cli.everywhere import everywhere
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
-from agentmesh.cli.place import PlaceOptions, where
+from agentmesh.cli.place import PlaceOptions, here
 from agentmesh.cli.render.data import emit, in_database, session_data
 from agentmesh.cli.stopping import stoppable
 from agentmesh.cli.talk import say
@@ -43,17 +44,17 @@ def sessions() -> None:
 
 
 @sessions.command("list")
-@click.option("--here", is_flag=True, help="Only those of this directory.")
+@click.option("--here", "only_here", is_flag=True, help="Only those of this directory.")
 @click.option(
     "-n", "--limit", type=click.IntRange(1, 2**31 - 1), default=50, show_default=True, help="Limit of sessions."
 )
 @json_option
 @place_options(session=False)
-def list_sessions(*, here: bool, limit: int, as_json: bool, place: PlaceOptions) -> None:
+def list_sessions(*, only_here: bool, limit: int, as_json: bool, place: PlaceOptions) -> None:
     """List sessions, the newest first."""
     from agentmesh.store import sessions as store
 
-    workdir = str(where(None).resolve()) if here else None
+    workdir = str(here().resolve()) if only_here else None
     with everywhere(place, "sessions") as every:
         answers = every.ask(lambda mesh: mesh.database.run(store.list_sessions, workdir, limit, idempotent=True))
     listed = [(name, session) for name, some in answers.items() for session in some]
@@ -75,8 +76,7 @@ def end(session_id: str, *, yes: bool, as_json: bool, place: PlaceOptions) -> in
     """Kill all agents of session ID, including the root. Everything stays readable. On a terminal it asks first."""
     from agentmesh.store import sessions as store
 
-    with place._replace(session=session_id).mesh("sessions") as mesh:
-        session = mesh.find_session(session=session_id, workdir=where(session_id))
+    with _opened(place, session_id) as (mesh, session):
         if not confirmed(f"This ends {_described(mesh, session)}", yes=yes):
             return 1
         count = mesh.database.run(store.end_session, session.id, idempotent=True)
@@ -99,8 +99,7 @@ def delete(session_id: str, *, yes: bool, as_json: bool, place: PlaceOptions) ->
     """
     from agentmesh.workspace.deleting import delete_session
 
-    with place._replace(session=session_id).mesh("sessions") as mesh:
-        session = mesh.find_session(session=session_id, workdir=where(session_id))
+    with _opened(place, session_id) as (mesh, session):
         if not confirmed(f"This erases {_described(mesh, session)}", yes=yes):
             return 1
         delete_session(mesh.workspaces, session.id)
@@ -194,7 +193,7 @@ def move(session_id: str | None, to: str | None, *, is_resumed: bool, as_json: b
         if session_id is None or to is None:
             return _print_resumed(list(moving.resume(databases)), as_json=as_json)
         source = databases.of_session(session_id)
-        session = source.find_session(session=session_id, workdir=where(session_id))
+        session = place._replace(session=session_id).find_session(source)
         moved = moving.move(databases, session, source, to)
     if as_json:
         emit(moved._asdict())
@@ -229,11 +228,18 @@ def _print_resumed(found: Sequence[Resumed], *, as_json: bool) -> int:
     return 1 if any(one.outcome is Outcome.UNKNOWN for one in found) else 0
 
 
+@contextmanager
+def _opened(place: PlaceOptions, session_id: str) -> Iterator[tuple[Mesh, Session]]:
+    """Open the database of the session that is named; yield both."""
+    place = place._replace(session=session_id)
+    with place.mesh("sessions") as mesh:
+        yield mesh, place.find_session(mesh)
+
+
 def _pin(session_id: str, place: PlaceOptions, *, pinned: bool) -> None:
     from agentmesh.store import sessions as store
 
-    with place._replace(session=session_id).mesh("sessions") as mesh:
-        session = mesh.find_session(session=session_id, workdir=where(session_id))
+    with _opened(place, session_id) as (mesh, session):
         mesh.database.run(store.pin, session.id, pinned=pinned, idempotent=True)
     say(f"Session {short(session.id)} {'stays for good' if pinned else 'may expire'}.")
 

@@ -18,7 +18,7 @@ from agentmesh.cli.metrics import serving
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.numbers import Number
 from agentmesh.cli.options import place_options
-from agentmesh.cli.place import PlaceOptions, where
+from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.stopping import Stop, stoppable
 from agentmesh.cli.talk import complain, say, write_aside
 from agentmesh.domain.errors import ConfigError, DatabaseError, DatabaseUnreachable, UsageError
@@ -125,9 +125,7 @@ def _work(
         databases = None if place.session else place.databases(settings, "worker", pool_size=POOL_SIZE)
         if databases is None:
             mesh = stack.enter_context(place.mesh_of(settings, "worker", pool_size=POOL_SIZE))
-            session = (
-                mesh.find_session(session=place.session, workdir=where(place.session)).id if place.session else None
-            )
+            session = place.find_session(mesh).id if place.session else None
             served = ServedDatabases.of_one(mesh, make_worker(mesh, session=session, **how))
         else:
             served = ServedDatabases.of_several(stack.enter_context(databases), tell, how)
