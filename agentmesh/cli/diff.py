@@ -14,7 +14,6 @@ from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import say
-from agentmesh.cli.verbs import label
 from agentmesh.domain.figures import plural
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def _each(mesh: Mesh, ref: Ref, since: int | None, *, as_json: bool) -> None:
     older = f" Only the newest {len(found.changes)} changes are shown." if found.is_cut else ""
     later = "" if since is None else f" after row {since}"
     honest = EACH if found.by_snapshots else HONEST
-    say(f"{label(ref)} with all below it changed {plural(len(files), 'file')}{later}. {honest}{older}")
+    say(f"{ref.label} with all below it changed {plural(len(files), 'file')}{later}. {honest}{older}")
     for line in unified(files):
         print(line)
 
@@ -73,7 +72,7 @@ def _net(mesh: Mesh, ref: Ref, since: int | None, *, as_json: bool) -> None:
     found = net(mesh.workspaces, ref.id, since=since)
     if found is None:
         raise NoRepository(
-            f"no snapshot of the files where {label(ref)} works has been taken",
+            f"no snapshot of the files where {ref.label} works has been taken",
             hint="They need a Git repository. Without --net, diff shows what edit and write changed.",
         )
     if as_json:
@@ -82,7 +81,7 @@ def _net(mesh: Mesh, ref: Ref, since: int | None, *, as_json: bool) -> None:
         return
     added, removed = (sum(getattr(one, name) for one in found.files) for name in ("added", "removed"))
     where = "in its own tree" if found.is_own else "in the session's directory, where others may have changed them too"
-    say(f"{label(ref)}: {plural(len(found.files), 'file')}, +{added} −{removed}, {where}.")
+    say(f"{ref.label}: {plural(len(found.files), 'file')}, +{added} −{removed}, {where}.")
     print_diff(found.files)
 
 

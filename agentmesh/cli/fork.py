@@ -14,7 +14,6 @@ from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.serving import start_worker_if_none
 from agentmesh.cli.talk import say
-from agentmesh.cli.verbs import label
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import short
 from agentmesh.domain.rows import Ref
@@ -136,7 +135,7 @@ def _fork(
             emit({**ref.json(), **({"cache": cache} if cache else {})})
         else:
             own_tree = ", with a tree of its own" if own else ""
-            say(f"Forked {label(ref)}, child of {label(above)}{own_tree}.")
+            say(f"Forked {ref.label}, child of {above.label}{own_tree}.")
             if cache:
                 say(f"Note: {cache}.")
             print(child)
@@ -165,7 +164,7 @@ def _fork_at(
         if new_session or is_dead or session.ended_at is not None:
             if name is not None:
                 raise UsageError(
-                    f"A new session begins with an agent called root: {label(source)} is dead."
+                    f"A new session begins with an agent called root: {source.label} is dead."
                     if is_dead
                     else "A new session begins with an agent called root.",
                     hint="Leave --name out.",
@@ -204,7 +203,7 @@ def _tell(made: Forked, source: Ref, asked: int, session: Session) -> None:
     if made.upto != asked:
         say(f"Row {asked} of {source.name} is inside a step: the fork begins before that step, at row {made.upto}.")
     if made.name == "root":
-        say(f"Began session {short(session.id)} in {session.workdir}, a copy of {label(source)} at row {made.upto}.")
+        say(f"Began session {short(session.id)} in {session.workdir}, a copy of {source.label} at row {made.upto}.")
         say(f"It is the newest of that directory now; agentmesh --resume {short(session.id)} opens it.")
     else:
-        say(f"Forked {label(Ref(made.id, made.name))}, child of {label(source)} at row {made.upto}.")
+        say(f"Forked {Ref(made.id, made.name).label}, child of {source.label} at row {made.upto}.")

@@ -18,14 +18,9 @@ from agentmesh.cli.talk import say
 from agentmesh.cli.timers import send_later, when_of
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.figures import plural
-from agentmesh.domain.ids import MailId, short
+from agentmesh.domain.ids import MailId
 from agentmesh.domain.rows import Ref
 from agentmesh.domain.states import AgentStatus
-
-
-def label(ref: Ref) -> str:
-    """Return ``name (12345678)``."""
-    return f"{ref.name} ({short(ref.id)})"
 
 
 @click.command()
@@ -95,7 +90,7 @@ def send(
         if as_json:
             emit({"status": "sent", "to": ref.json(), "message_id": mail})
         else:
-            say(f"Sent to {label(ref)}.")
+            say(f"Sent to {ref.label}.")
             print(mail)
         start_worker_if_none(mesh, session)
 
@@ -117,7 +112,7 @@ def kill(agent: str, *, as_json: bool, place: PlaceOptions) -> None:
     for one in killed:
         print(f"{one.id}  {one.name}")
     if not killed:
-        say(f"{label(ref)} was dead already.")
+        say(f"{ref.label} was dead already.")
 
 
 @click.command()
@@ -135,7 +130,7 @@ def rename(agent: str, name: str, *, as_json: bool, place: PlaceOptions) -> None
     if as_json:
         emit({**named.json(), "was": ref.name})
     else:
-        say(f"{label(ref)} is {named.name} now." if named.name != ref.name else f"{label(ref)} has this name already.")
+        say(f"{ref.label} is {named.name} now." if named.name != ref.name else f"{ref.label} has this name already.")
         print(named.name)
 
 
@@ -200,4 +195,4 @@ def interrupt(agent: str | None, *, everybody: bool, as_json: bool, place: Place
     for ref in stopped:
         print(f"{ref.id}  {ref.name}")
     if not stopped:
-        say(f"{label(refs[0])} was not running." if agent else "No agent was running.")
+        say(f"{refs[0].label} was not running." if agent else "No agent was running.")

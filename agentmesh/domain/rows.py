@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from agentmesh.domain.ids import AgentId, SessionId, WorkerId
+from agentmesh.domain.ids import AgentId, SessionId, WorkerId, short
 from agentmesh.domain.mail import remark
 from agentmesh.domain.states import AgentStatus, CallStatus, Kind, PermissionMode
 from agentmesh.domain.workspaces import WorkspaceKind, WorkspaceState
@@ -141,6 +141,11 @@ class Ref:
 
     id: AgentId
     name: str
+
+    @property
+    def label(self) -> str:
+        """The name and the short id: ``coder (12345678)``."""
+        return f"{self.name} ({short(self.id)})"
 
     def json(self) -> dict[str, str]:
         """Return the shape in which tools name an agent."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable, UsageError
-from agentmesh.domain.ids import AgentId, short
+from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Ref
 from agentmesh.store import agents
 
@@ -72,8 +72,3 @@ class CommandContext(NamedTuple):
             self.mesh.ensure_served(self.session)
         except (AgentmeshError, OSError):
             return
-
-
-def label(ref: Ref) -> str:
-    """Return ``name (12345678)``."""
-    return f"{ref.name} ({short(ref.id)})"

@@ -36,7 +36,7 @@ from agentmesh.tui.commands import (
     trees,
 )
 from agentmesh.tui.commands.calls import Done
-from agentmesh.tui.commands.context import CommandContext, label
+from agentmesh.tui.commands.context import CommandContext
 from agentmesh.tui.widgets.formats import listed
 
 _LOOK = 0.3
@@ -82,7 +82,7 @@ def say_to(ctx: CommandContext, who: str, text: str) -> Done:
     shown = attachments.of(ctx, ref.id, text)
     ctx.run_persistently(mailbox.send, None, ref.id, text, f"tui-{uuid.uuid4()}", None, shown.references)
     ctx.ensure_served()
-    return Done(" ".join(filter(None, [f"Sent to {label(ref)}.", shown.remark])))
+    return Done(" ".join(filter(None, [f"Sent to {ref.label}.", shown.remark])))
 
 
 def captured(ctx: CommandContext, text: str) -> Done:
@@ -165,9 +165,9 @@ def kill(ctx: CommandContext, who: str | None = None) -> Done:
     parent = ctx.run_idempotent(agents.get, ref.id).parent_id
     killed = ctx.run(agents.kill, ref.id)
     if not killed:
-        return Done(f"{label(ref)} was dead already.")
+        return Done(f"{ref.label} was dead already.")
     more = len(killed) - 1
-    text = f"Killed {label(ref)}" + (f" with {more} descendant{'s' if more > 1 else ''}." if more else ".")
+    text = f"Killed {ref.label}" + (f" with {more} descendant{'s' if more > 1 else ''}." if more else ".")
     return Done(text, goto=parent if ctx.in_view in {one.id for one in killed} else None)
 
 
@@ -181,7 +181,7 @@ def rename(ctx: CommandContext, who: str, name: str) -> Done:
     """Give an agent another name."""
     ref = ctx.agent(who)
     named = ctx.run_idempotent(agents.rename, ref.id, name)
-    return Done(f"{label(ref)} is {named} now." if named != ref.name else f"{label(ref)} has this name already.")
+    return Done(f"{ref.label} is {named} now." if named != ref.name else f"{ref.label} has this name already.")
 
 
 def send(ctx: CommandContext, who: str, message: str) -> Done:
@@ -195,7 +195,7 @@ def send(ctx: CommandContext, who: str, message: str) -> Done:
     ref = ctx.agent(who)
     ctx.run_persistently(mailbox.send, ctx.in_view, ref.id, message, f"tui-{uuid.uuid4()}")
     ctx.ensure_served()
-    return Done(f"Sent to {label(ref)}.")
+    return Done(f"Sent to {ref.label}.")
 
 
 def wait(ctx: CommandContext, timeout: str, *who: str) -> Done:

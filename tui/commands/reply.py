@@ -10,7 +10,7 @@ from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import MailId
 from agentmesh.store import mailbox
 from agentmesh.tui.commands.calls import Done
-from agentmesh.tui.commands.context import CommandContext, label
+from agentmesh.tui.commands.context import CommandContext
 
 _NUMBERED = re.compile(r"#([0-9]{1,18})(?:\s+|$)")
 _USAGE = "Write /reply text to answer the newest message of an agent, or /reply #12 text to answer message 12."
@@ -31,4 +31,4 @@ def reply(ctx: CommandContext, words: str) -> Done:
     sending = partial(mailbox.send, reply_to=answered)
     ctx.run_persistently(sending, ctx.in_view, to.id, text, f"tui-{uuid.uuid4()}")
     ctx.ensure_served()
-    return Done(f"Sent to {label(to)}, as an answer to message {answered}.")
+    return Done(f"Sent to {to.label}, as an answer to message {answered}.")
