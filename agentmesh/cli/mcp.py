@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
+from typing import Final
 
 import click
 
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import place_options
 from agentmesh.cli.place import PlaceOptions, here
+from agentmesh.cli.prerequisites import environment_variable, optional_package
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import DatabaseError, UsageError
 from agentmesh.domain.extras import install_words
 from agentmesh.domain.states import PermissionMode
 from agentmesh.tools.environment import conceal_process
+
+_PACKAGES: Final = frozenset({"mcp", "mcp_types"})
 
 
 @click.command()
@@ -50,13 +53,8 @@ def mcp(
     The client is an agent with a mailbox. A new session begins with its first call, in the current directory.
     """
     token = _token(http, token_env)
-    try:
+    with optional_package("The MCP server needs", "mcp", _PACKAGES, install_words("mcp")):
         from agentmesh.mcp import server
-    except ModuleNotFoundError as error:
-        if error.name not in ("mcp", "mcp_types"):
-            raise
-        hint = f"Install it: {install_words('mcp')}"
-        raise UsageError("The MCP server needs the Python package mcp, which is not installed.", hint=hint) from error
     from agentmesh.mcp.member import Member, Wanted
 
     conceal_process()
@@ -83,12 +81,7 @@ def _token(http: int | None, token_env: str | None) -> str:
     """Return the token for HTTP: the variable's text, or a new one."""
     if token_env and http is None:
         raise UsageError("--token-env is for --http.")
-    if not token_env:
-        return secrets.token_urlsafe(32)
-    token = os.environ.get(token_env)
-    if not token:
-        raise UsageError(f"The environment variable {token_env} is not set.")
-    return token
+    return environment_variable(token_env) if token_env else secrets.token_urlsafe(32)
 
 
 def _announce(url: str, token: str) -> None:

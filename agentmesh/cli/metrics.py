@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from agentmesh.cli.prerequisites import optional_package
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.extras import install_words
@@ -15,6 +16,7 @@ from agentmesh.domain.text import one_line
 if TYPE_CHECKING:
     from agentmesh.telemetry.metrics import WorkerMetrics
 
+_PACKAGES: Final = frozenset({"prometheus_client"})
 _LOOPBACK: Final = "127.0.0.1"
 _ADDRESS: Final = re.compile(r"(?:(?P<host>[^\s:\[\]/]+|\[[0-9A-Fa-f:.]+\]):)?(?P<port>[0-9]{1,5})")
 
@@ -40,15 +42,8 @@ def read_address(text: str) -> Address:
 def serving(text: str) -> Iterator[WorkerMetrics]:
     """Serve a worker's metrics at this address within the block; print where. Raise UsageError if that cannot be."""
     host, port = read_address(text)
-    try:
+    with optional_package("Metrics need", "prometheus-client", _PACKAGES, install_words("metrics")):
         from agentmesh.telemetry.metrics import WorkerMetrics
-    except ModuleNotFoundError as error:
-        if error.name != "prometheus_client":
-            raise
-        hint = f"Install it: {install_words('metrics')}"
-        raise UsageError(
-            "Metrics need the Python package prometheus-client, which is not installed.", hint=hint
-        ) from error
     metrics = WorkerMetrics()
     try:
         served = metrics.served(host, port)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import secrets
 import shlex
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from agentmesh.cli.options import place_options
 from agentmesh.cli.place import PlaceOptions, here
+from agentmesh.cli.prerequisites import optional_package
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import UnknownSession, UsageError
 from agentmesh.domain.extras import install_words
@@ -20,7 +21,7 @@ from agentmesh.tools.environment import conceal_process
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Session
 
-_NEEDS = frozenset({"aiohttp", "aiohttp_jinja2", "jinja2", "textual_serve"})
+_PACKAGES: Final = frozenset({"aiohttp", "aiohttp_jinja2", "jinja2", "textual_serve"})
 
 
 @click.command()
@@ -32,15 +33,8 @@ def serve(*, port: int, place: PlaceOptions) -> None:
     It shows the newest session of this directory, or begins one. The address has a secret in it: a browser that knows
     it acts as you. Nothing listens beyond loopback.
     """
-    try:
+    with optional_package("The browser needs", "textual-serve", _PACKAGES, install_words("serve")):
         from agentmesh.cli.browser import ScreenServer
-    except ModuleNotFoundError as error:
-        if error.name not in _NEEDS:
-            raise
-        hint = f"Install it: {install_words('serve')}"
-        raise UsageError(
-            "The browser needs the Python package textual-serve, which is not installed.", hint=hint
-        ) from error
     conceal_process()
     session = _session(place)
     options = [

@@ -12,6 +12,7 @@ from typing import Self
 import click
 
 from agentmesh.cli.named import NAMED
+from agentmesh.cli.prerequisites import environment_variable
 from agentmesh.cli.stopping import stoppable
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import UsageError
@@ -77,9 +78,7 @@ class _UrlFile:
 def _serve(script: str | None, profile: str, port: int, token_env: str | None, file: _UrlFile) -> None:
     from agentmesh.llm.simulator.serve import serve
 
-    token = os.environ.get(token_env) if token_env else None
-    if token_env and not token:
-        raise UsageError(f"The environment variable {token_env} is not set.")
+    token = environment_variable(token_env) if token_env else None
     # A signal handler must not set the event itself: it may interrupt the wait for it, which holds its lock.
     asked: SimpleQueue[None] = SimpleQueue()
     ended = threading.Event()
