@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from agentmesh.domain.errors import UsageError
 from agentmesh.domain.images import SUFFIXES
 from agentmesh.domain.permissions import Decision, Rule, Verdict, refusal
 from agentmesh.domain.rows import Allowance
-from agentmesh.domain.text import one_line, visible
+from agentmesh.domain.text import fence, one_line, visible
 from agentmesh.engine.tool import Rights, ToolContext, ToolError
 from agentmesh.store import agents, requests, sessions, workspaces
 from agentmesh.tools.bash import Bash, BashArgs
@@ -225,17 +224,13 @@ class Filling:
             raise UsageError(f"/{self._command.name}: {action.shown}: {error.strerror or error}") from error
 
 
-def _longest_run(text: str) -> int:
-    return max(map(len, re.findall("`+", text)), default=0)
-
-
 def _fenced(text: str) -> str:
     """Return a text between backticks that it cannot close early."""
-    fence = "`" * max(3, 1 + _longest_run(text))
-    return f"{fence}\n{text}\n{fence}"
+    ticks = fence(text)
+    return f"{ticks}\n{text}\n{ticks}"
 
 
 def _inline(text: str) -> str:
-    fence = "`" * (1 + _longest_run(text))
+    ticks = fence(text, least=1)
     gap = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{fence}{gap}{text}{gap}{fence}"
+    return f"{ticks}{gap}{text}{gap}{ticks}"

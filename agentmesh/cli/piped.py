@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import fcntl
 import os
-import re
 import select
 import stat
 import sys
@@ -13,7 +12,7 @@ from typing import Final, NamedTuple
 
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import Timeout, UsageError
-from agentmesh.domain.text import storable
+from agentmesh.domain.text import fence, storable
 
 _REMARK: Final = 1.0
 """Seconds after which a message says that standard input is waited for."""
@@ -86,12 +85,12 @@ def beside_prompt(patience: float | None) -> Piped | None:
 
 def joined(prompt: str, piped: Piped) -> str:
     """Return a prompt with the piped text as a separate part, cut to a message's limit; a message reports it."""
-    fence = _fence(piped.text)
-    whole = _part(prompt, "Standard input", fence, piped.text.removesuffix("\n"))
+    ticks = fence(piped.text)
+    whole = _part(prompt, "Standard input", ticks, piped.text.removesuffix("\n"))
     if piped.is_whole and len(whole.encode()) <= _MESSAGE:
         say(f"Standard input goes with the prompt: {piped.size:,} bytes.")
         return whole
-    room = _MESSAGE - len(_part(prompt, _CUT, fence, "").encode())
+    room = _MESSAGE - len(_part(prompt, _CUT, ticks, "").encode())
     if room <= 0:
         raise UsageError("The prompt leaves no room for standard input.", hint=f"Shorten it. {_WITHOUT}")
     beginning = piped.text.encode()[:room].decode(errors="ignore")
@@ -99,16 +98,11 @@ def joined(prompt: str, piped: Piped) -> str:
         "Standard input is longer than a message may be: only its beginning goes with the prompt, "
         f"{len(beginning.encode()):,} bytes. Agents can read all of it from a file."
     )
-    return _part(prompt, _CUT, fence, beginning)
+    return _part(prompt, _CUT, ticks, beginning)
 
 
-def _part(prompt: str, what: str, fence: str, text: str) -> str:
-    return f"{prompt}\n\n{what}:\n\n{fence}\n{text}\n{fence}"
-
-
-def _fence(text: str) -> str:
-    """Return backticks that the text cannot close early."""
-    return "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+def _part(prompt: str, what: str, ticks: str, text: str) -> str:
+    return f"{prompt}\n\n{what}:\n\n{ticks}\n{text}\n{ticks}"
 
 
 def _text(read: _Read) -> str:

@@ -12,6 +12,7 @@ from agentmesh.domain.errors import UsageError
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _UNPRINTABLE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}\ud800-\udfff]")
+_TICKS = re.compile("`+")
 
 
 def storable(text: str) -> str:
@@ -58,6 +59,11 @@ def one_line(text: str, width: int = 80) -> str:
     """Return the text on one printable line of at most ``width`` characters, cut with an ellipsis."""
     line = " ".join(printable(text).split())
     return line if len(line) <= width else line[: max(width - 1, 0)] + "…"
+
+
+def fence(text: str, least: int = 3) -> str:
+    """Return a fence for Markdown: more backticks than the text has in a row, so that it cannot close it."""
+    return "`" * max(least, 1 + max(map(len, _TICKS.findall(text)), default=0))
 
 
 def clip(text: str, limit: int) -> str:

@@ -9,13 +9,13 @@ from typing import Any, Final, TextIO
 
 from agentmesh.domain.figures import money
 from agentmesh.domain.ids import short
+from agentmesh.domain.text import fence
 from agentmesh.export.cleaning import Cleaner, line, readable
 from agentmesh.export.entries import Entry, conversation
 from agentmesh.export.figures import GLYPHS, clock, lasting, moment, number, offset, tree
 from agentmesh.store.export import SessionSnapshot
 
 _SIGNS: Final = re.compile(r"([\\`*_{}\[\]<>#|~&$@:])")
-_TICKS: Final = re.compile("`+")
 
 
 def write(out: TextIO, snap: SessionSnapshot, clean: Cleaner, zone: tzinfo | None = None) -> None:
@@ -48,8 +48,8 @@ def escaped(text: str) -> str:
 
 def fenced(text: str) -> list[str]:
     """Return foreign text between fences longer than any in it."""
-    fence = "`" * max(3, *(len(run) + 1 for run in _TICKS.findall(text))) if "`" in text else "```"
-    return [f"{fence}text", *text.split("\n"), fence]
+    ticks = fence(text)
+    return [f"{ticks}text", *text.split("\n"), ticks]
 
 
 def _head(session: Mapping[str, Any], agents: list[dict[str, Any]], zone: tzinfo | None) -> Iterator[str]:

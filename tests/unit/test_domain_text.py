@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentmesh.domain.text import clip, one_line, printable, storable, storable_json
+from agentmesh.domain.text import clip, fence, one_line, printable, storable, storable_json
 
 ANY_TEXT = st.text(st.characters(), max_size=200)
 
@@ -62,6 +62,13 @@ def test_one_line_says_that_it_was_cut():
     assert one_line("a\n b   c") == "a b c"
     assert one_line("x" * 10, 5) == "xxxx…"
     assert one_line("xxxxx", 5) == "xxxxx"
+
+
+@pytest.mark.parametrize(
+    ("text", "whole", "inline"), [("", "```", "`"), ("a ` b", "```", "``"), ("````", "`````", "`````")]
+)
+def test_a_fence_is_longer_than_any_backticks_in_the_text(text: str, whole: str, inline: str):
+    assert (fence(text), fence(text, least=1)) == (whole, inline)
 
 
 def test_clip_keeps_head_and_tail_and_says_how_much_is_gone():
