@@ -54,6 +54,7 @@ def main(
     ``go_on`` shows the newest of the directory, ``resume`` the one named, ``pick`` asks which; otherwise a
     new one is begun. Raise an AgentmeshError when it cannot be opened.
     """
+    from agentmesh.config import paths
     from agentmesh.tools.environment import conceal_process
 
     conceal_process()  # its environment, with the keys in it, is what a worker in the background gets
@@ -65,7 +66,7 @@ def main(
         raise UsageError(
             "the TUI needs a terminal that can do more than TERM=dumb says", hint='agentmesh run "prompt" works in it.'
         )
-    state = _state_folder()
+    state = paths.make_user_state()
     switch_interval = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH)
     gc.disable()  # until the session is open: it would look again and again at modules, which all stay
@@ -246,14 +247,6 @@ def _left(opened: Opened | None, shown: Session | None) -> str:
 
     with opened.databases or opened.mesh:
         return close(opened.mesh, shown or opened.session)
-
-
-def _state_folder() -> Path:
-    import platformdirs
-
-    folder = platformdirs.user_state_path("agentmesh", appauthor=False)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return folder
 
 
 class _LogFile(logging.FileHandler):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from agentmesh.app import helper, starting
+from agentmesh.config import paths
 from agentmesh.config.settings import Settings
 from agentmesh.domain.rows import Session
 from agentmesh.domain.text import one_line
@@ -151,11 +152,8 @@ def _last_words(file: str, since: int) -> str:
 
 def _open_worker_log() -> BinaryIO:
     """Open the log of background workers; if the home is not writable, they work without one."""
-    import platformdirs
-
-    folder = platformdirs.user_state_path("agentmesh", appauthor=False)
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder = paths.make_user_state()
         file = folder / "worker.log"
         if file.exists() and file.stat().st_size > _MOST_BYTES:
             file.replace(folder / "worker.log.1")

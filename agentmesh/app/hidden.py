@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import platformdirs
-
 from agentmesh.config import paths
 from agentmesh.config.settings import Settings
 
@@ -23,7 +21,7 @@ def hidden_paths(settings: Settings, environ: Mapping[str, str]) -> list[Path]:
         settings.data_dir,
         Places(settings.data_dir).socket_dir,
         paths.user_config(environ).parent,
-        platformdirs.user_state_path("agentmesh", appauthor=False),
+        paths.user_state(),
         *map(Path, named),
         *(Path(path) for url in settings.database_urls for path in local_files(url)),
         *(Path(path).expanduser() for path in _PASSWORD_FILES),

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from agentmesh.config import paths
 from agentmesh.config.settings import Settings
 
 PATIENCE: Final = 15.0
@@ -22,14 +23,11 @@ def lock_file(settings: Settings) -> Path | None:
     """Return the lock file of this user's workers on the configured database; None if it cannot be created."""
     import hashlib  # not before the screen shows the session
 
-    import platformdirs
-
-    folder = platformdirs.user_state_path("agentmesh", appauthor=False)
     # A worker serves all databases of a configuration that names several, so they share one lock.
     several = " ".join(f"{name}={one.url}" for name, one in settings.databases.items())
     database = several or settings.database_url or str(settings.data_dir.resolve())
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder = paths.make_user_state()
     except OSError:
         return None
     return folder / f"worker-{hashlib.sha256(database.encode()).hexdigest()[:16]}.starting"

@@ -10,6 +10,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+from agentmesh.config import paths
+
 _MOST_BYTES: Final = 1_000_000
 """Above this, the older half of the file is dropped."""
 
@@ -56,11 +58,7 @@ class Whereabouts:
 
     def _path(self) -> Path:
         if self._file is None:
-            import platformdirs
-
-            folder = platformdirs.user_state_path("agentmesh", appauthor=False)
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._file = folder / "databases.ids"
+            self._file = paths.make_user_state() / "databases.ids"
         return self._file
 
 

@@ -38,3 +38,15 @@ def default_data(environ: Mapping[str, str]) -> Path:
         return _ROOT_DATA
     xdg = environ.get("XDG_DATA_HOME")
     return Path(xdg) / _APP if xdg else platformdirs.user_data_path(_APP, appauthor=False)
+
+
+def user_state() -> Path:
+    """Return the folder of this user's logs, locks and history on this host (which need not exist)."""
+    return platformdirs.user_state_path(_APP, appauthor=False)
+
+
+def make_user_state() -> Path:
+    """Make the folder of ``user_state`` unless it exists, for its owner only, and return it; raise OSError."""
+    folder = user_state()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
