@@ -127,6 +127,14 @@ class Mesh:
             self.database.direct_url, on_notify=on_notify, on_reconnect=reconnected, setup=setup, pulse=pulse
         )
 
+    def reader_url(self) -> str:
+        """Return the URL for queries in a role that can only read the views."""
+        from agentmesh.store import reader
+
+        if self.settings.reader_url:
+            return self.settings.reader_url
+        return self.server.url(role=reader.READER) if self.server else reader.reader_url(self.database.url)
+
     def start_session(
         self,
         workdir: Path,

@@ -214,7 +214,7 @@ def _reader(mesh: Mesh) -> Iterator[Finding]:
     from agentmesh.store import reader
 
     own = mesh.settings.reader_url
-    url = own or (mesh.server.url(role=reader.READER) if mesh.server else reader.reader_url(mesh.database.url))
+    url = mesh.reader_url()
     try:
         if reader.can_change(url):
             who = "the role behind AGENTMESH_READER_URL" if own else f"the login {reader.READER}"

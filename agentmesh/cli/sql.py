@@ -66,10 +66,8 @@ def _reader(place: PlaceOptions, settings: Settings) -> Iterator[str]:
     if own := settings.reader_url:
         yield own
         return
-    from agentmesh.store.reader import READER, reader_url
-
     with place.open(settings, "sql", pool_size=1) as mesh:
-        yield mesh.server.url(role=READER) if mesh.server else reader_url(mesh.database.url)
+        yield mesh.reader_url()
 
 
 def _psql(settings: Settings, url: str) -> int:

@@ -113,12 +113,7 @@ def new(ctx: CommandContext) -> Done:
 
 def sql(ctx: CommandContext, query: str) -> Done:
     """Ask the views, as a role that can change nothing."""
-    mesh = ctx.mesh
-    if mesh.settings.reader_url:
-        url = mesh.settings.reader_url
-    else:
-        url = mesh.server.url(role=reader.READER) if mesh.server else reader.reader_url(mesh.database.url)
-    return Done(table=reader.query(url, query))
+    return Done(table=reader.query(ctx.mesh.reader_url(), query))
 
 
 def _name(tool: Mapping[str, Any]) -> str:
