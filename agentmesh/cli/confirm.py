@@ -14,6 +14,11 @@ yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; require
 """``--yes``, as the argument ``yes``."""
 
 
+def as_sentences(question: str, detail: str) -> str:
+    """Return a question of the screen and its detail in the form that ``confirmed`` takes."""
+    return f"{question.removesuffix('?')}. {detail.removesuffix('.')}"
+
+
 def confirmed(what: str, *, yes: bool) -> bool:
     """Return whether a person agrees to ``what``, by ``--yes`` or on the terminal; otherwise raise UsageError.
 

@@ -9,7 +9,7 @@ import click
 
 from agentmesh.cli.address import find_agent
 from agentmesh.cli.agreed import carried_out
-from agentmesh.cli.confirm import yes_option
+from agentmesh.cli.confirm import as_sentences, yes_option
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.outcome import DONE, FAILED
@@ -79,8 +79,7 @@ def _question(session: Session, result: MergeResult, _again: bool) -> str:
 
     if result.target or result.conflicts:
         return ""
-    question, detail = merge_question(result, session)
-    return f"{question.removesuffix('?')}. {detail.removesuffix('.')}"
+    return as_sentences(*merge_question(result, session))
 
 
 def _tell(result: MergeResult, session: Session, *, as_json: bool) -> int:

@@ -10,7 +10,7 @@ import click
 
 from agentmesh.cli.address import find_agent
 from agentmesh.cli.agreed import carried_out
-from agentmesh.cli.confirm import yes_option
+from agentmesh.cli.confirm import as_sentences, yes_option
 from agentmesh.cli.fork import agent_and_row
 from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
@@ -96,7 +96,7 @@ def redo(agent: str, *, files: bool, conversation: bool, yes: bool, as_json: boo
         if not result.refused:
             done = carried_out(
                 result,
-                _if_it_writes(lambda found: _asked(redo_question(found))),
+                _if_it_writes(lambda found: as_sentences(*redo_question(found))),
                 lambda plan: redone(agreed=plan),
                 yes=yes,
             )
@@ -145,12 +145,7 @@ def _if_it_writes(question: Callable[[Undone], str]) -> Callable[[Undone, bool],
 def _what(result: Undone) -> str:
     from agentmesh.app.tree_words import undo_question
 
-    return _asked(undo_question(result))
-
-
-def _asked(question_and_detail: tuple[str, str]) -> str:
-    question, detail = question_and_detail
-    return f"{question.removesuffix('?')}. {detail.removesuffix('.')}"
+    return as_sentences(*undo_question(result))
 
 
 def _parts(*, files: bool, conversation: bool) -> dict[str, Any]:
