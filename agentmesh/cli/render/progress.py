@@ -6,8 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from agentmesh.cli.render.figures import state, used
 from agentmesh.cli.talk import say
@@ -19,18 +18,16 @@ from agentmesh.domain.states import AgentStatus
 _TOLD_EVERY = 10.0
 
 
-class Progress(Protocol):
-    """Shows agents while they change; a context manager."""
+class Progress:
+    """Shows agents while they change; a context manager. This class itself shows nothing."""
 
     def show(self, agents: Sequence[AgentView]) -> None:
         """Show all agents of the session in their current state."""
 
     def __enter__(self) -> Self:
-        """Begin."""
+        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Leave the last state on the screen."""
 
 
@@ -40,27 +37,10 @@ def progress(*, quiet: bool) -> Progress:
 
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not (quiet and sys.stdout.isatty()):
         return LiveTree()
-    return Silence() if quiet else Lines()
+    return Progress() if quiet else Lines()
 
 
-class _Plain:
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
-
-
-class Silence(_Plain):
-    """Shows nothing."""
-
-    def show(self, agents: Sequence[AgentView]) -> None:
-        """Show nothing."""
-
-
-class Lines(_Plain):
+class Lines(Progress):
     """Prints a line for each agent that begins or changes its state, and for waiting model calls; no escape bytes."""
 
     def __init__(self) -> None:
@@ -87,7 +67,7 @@ class Lines(_Plain):
             say(f"{agent.path}  {agent.activity}")
 
 
-class LiveTree:
+class LiveTree(Progress):
     """The tree, redrawn in place for each update."""
 
     def __init__(self) -> None:
@@ -107,7 +87,5 @@ class LiveTree:
         self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._live.stop()
