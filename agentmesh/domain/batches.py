@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
+from agentmesh.domain.jsontext import text_or_json
 from agentmesh.domain.text import printable
 
 
@@ -27,15 +27,11 @@ def lines(result: Mapping[str, Any]) -> Iterator[str]:
     yield summary(result)
     for place, entry in enumerate(result["results"], 1):
         known = entry if isinstance(entry, Mapping) else {}
-        said = ": ".join(_text(known[key]) for key in ("error", "result") if known.get(key))
+        said = ": ".join(text_or_json(known[key]) for key in ("error", "result") if known.get(key))
         head = " ".join(str(known[key]) for key in ("status", "name") if known.get(key))
         yield from printable(f"{place}. {head}: {said}" if said else f"{place}. {head}").splitlines()
     if result.get("note"):
         yield printable(str(result["note"]))
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _number(value: Any) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentmesh.domain import wait_result
+from agentmesh.domain import waited
+from agentmesh.domain.jsontext import text_or_json
 
 _LONGEST = 4_000
 """Characters of an argument that a row keeps; the mail has the whole message, the settings the whole system prompt."""
@@ -36,9 +36,5 @@ def outcome(content: Mapping[str, Any]) -> str:
     return (
         "\n".join(f"{name}: {value}" for name, value in result.items())
         if isinstance(result, Mapping)
-        else _text(result)
+        else text_or_json(result)
     )
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -106,6 +106,11 @@ def line(value: Any, *, ascii_only: bool = False) -> str:
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def text_or_json(value: Any) -> str:
+    """Return a text as it is, and any other value as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def _plain(value: object) -> Any:
     match value:
         case UUID():

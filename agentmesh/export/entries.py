@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -155,9 +154,7 @@ def _folded(title: str, text: str) -> list[Fold]:
 
 
 def _words(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return "" if value is None else jsontext.text_or_json(value)
 
 
 def _pretty(arguments: Any) -> str:

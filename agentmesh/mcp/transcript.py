@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from pydantic import BaseModel, Field
 
 from agentmesh.domain import commands, images
 from agentmesh.domain.ids import AgentId
+from agentmesh.domain.jsontext import text_or_json
 from agentmesh.domain.rows import Ref, Row
 from agentmesh.domain.states import Kind
 from agentmesh.domain.text import printable
@@ -72,14 +72,10 @@ def _line(row: Row) -> str:
             calls = [f"→ {call.get('name')} {call.get('arguments')}" for call in content.get("calls") or []]
             return printable("\n".join(filter(None, [text and f"agent: {text}", *calls])))
         case Kind.TOOL_RESULT:
-            return printable(f"← {content.get('name')} {_json(content.get('result'))}")
+            return printable(f"← {content.get('name')} {text_or_json(content.get('result'))}")
         case Kind.MAIL:
             return f"mail from {content.get('name')}: {text}"
         case Kind.COMMAND:
             return printable(f"{commands.typed(content)}: {commands.outcome(content)}")
         case _:
             return f"{row.kind}: {text}" if text else ""
-
-
-def _json(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -47,7 +47,7 @@ def failed(result: Any) -> bool:
 def outcome(name: str, result: Any) -> str:
     """Return a result in a few words; for a failed call, the reason."""
     if not isinstance(result, Mapping):
-        return one_line(_json(result), 80)
+        return one_line(jsontext.text_or_json(result), 80)
     if "error" in result:
         return one_line(str(result["error"]), 200)
     saying = _OUTCOMES.get(name)
@@ -74,7 +74,7 @@ def result_in_full(result: Any) -> str:
     if batches.is_result(result):
         text = "\n".join(batches.lines(result))
     else:
-        text = _in_full(result) if isinstance(result, Mapping) else printable(_json(result))
+        text = _in_full(result) if isinstance(result, Mapping) else printable(jsontext.text_or_json(result))
     if len(text) <= _SHOWN:
         return text
     return f"{text[:_SHOWN]}\n… {len(text) - _SHOWN} more characters: agentmesh log shows all of it"
@@ -125,18 +125,14 @@ def _object(arguments: str) -> Mapping[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _json(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def _pairs(args: Mapping[str, Any]) -> str:
-    return " ".join(f"{name}={_json(value)}" for name, value in args.items())
+    return " ".join(f"{name}={jsontext.text_or_json(value)}" for name, value in args.items())
 
 
 def _in_full(fields: Mapping[str, Any]) -> str:
     lines = []
     for name, value in fields.items():
-        key, text = printable(name), printable(_json(value)).rstrip("\n")
+        key, text = printable(name), printable(jsontext.text_or_json(value)).rstrip("\n")
         lines.append(f"{key}:\n{text}" if "\n" in text else f"{key}: {text}")
     return "\n".join(lines)
 

@@ -11,6 +11,7 @@ from rich.text import Text
 from agentmesh.cli.render.figures import moment
 from agentmesh.cli.render.screen import Column, Grid, cell, print_block
 from agentmesh.domain.ids import short
+from agentmesh.domain.jsontext import text_or_json
 from agentmesh.domain.rows import Request
 from agentmesh.domain.text import one_line, visible
 
@@ -77,7 +78,7 @@ def _arguments(arguments: dict[str, Any]) -> Iterator[str]:
     for name, value in arguments.items():
         if value is None:  # the model left it out
             continue
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        text = text_or_json(value)
         if "\n" in text:
             yield f"  {name}:"
             yield from (f"    {line}" for line in text.split("\n"))
