@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentmesh.cli.everywhere import everywhere
-from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options, text_argument
+from agentmesh.cli.parameter_types import NAMED
 from agentmesh.cli.place import PlaceOptions, complain_without
 from agentmesh.cli.render.data import emit, request_data
 from agentmesh.cli.serving import start_worker_if_none

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from click.exceptions import NoSuchCommand
 
 from agentmesh import __version__
-from agentmesh.cli.named import NAMED, PICK
+from agentmesh.cli.parameter_types import NAMED, PICK
 
 _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType(
     {

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentmesh.cli.numbers import Number
 from agentmesh.cli.options import json_option, place_options
+from agentmesh.cli.parameter_types import Number
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import complain, say

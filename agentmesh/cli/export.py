@@ -10,9 +10,8 @@ from typing import TextIO
 
 import click
 
-from agentmesh.cli.named import NAMED
-from agentmesh.cli.numbers import Number
 from agentmesh.cli.options import place_options
+from agentmesh.cli.parameter_types import NAMED, Number
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import UsageError

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from agentmesh.cli.everywhere import everywhere
-from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
+from agentmesh.cli.parameter_types import NAMED
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import agent_data, emit, in_database
 from agentmesh.cli.serving import tell_unserved

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from agentmesh.cli.address import find_agent
-from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
+from agentmesh.cli.parameter_types import NAMED
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import say

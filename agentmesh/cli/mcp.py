@@ -8,8 +8,8 @@ from typing import Final
 
 import click
 
-from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import place_options
+from agentmesh.cli.parameter_types import NAMED
 from agentmesh.cli.place import PlaceOptions, here
 from agentmesh.cli.prerequisites import environment_variable, optional_package
 from agentmesh.cli.talk import say

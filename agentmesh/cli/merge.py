@@ -10,9 +10,9 @@ import click
 from agentmesh.cli.address import find_agent
 from agentmesh.cli.agreed import carried_out
 from agentmesh.cli.confirm import as_sentences, yes_option
-from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.outcome import DONE, FAILED
+from agentmesh.cli.parameter_types import NAMED
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.serving import start_worker_if_none

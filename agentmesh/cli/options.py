@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from agentmesh.cli import piped
-from agentmesh.cli.named import NAMED
+from agentmesh.cli.parameter_types import NAMED
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import UsageError

@@ -11,9 +11,8 @@ import click
 from agentmesh.cli.allowing import allow_for_session, allow_options, allow_rule
 from agentmesh.cli.attached import References, attached
 from agentmesh.cli.limits import changes_of, limit_options
-from agentmesh.cli.named import NAMED
-from agentmesh.cli.numbers import Number
 from agentmesh.cli.options import image_option, json_option, place_options, text_argument
+from agentmesh.cli.parameter_types import NAMED, Number
 from agentmesh.cli.piped import PATIENCE, beside_prompt, has_input, joined
 from agentmesh.cli.place import PlaceOptions, here
 from agentmesh.cli.render.data import emit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentmesh.cli.named import PICK
+from agentmesh.cli.parameter_types import PICK
 from agentmesh.cli.place import PlaceOptions, here
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.states import PermissionMode

@@ -8,8 +8,8 @@ import click
 
 from agentmesh.cli.address import find_agent
 from agentmesh.cli.everywhere import everywhere
-from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options, text_argument
+from agentmesh.cli.parameter_types import NAMED
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit, in_database
 from agentmesh.cli.talk import say

@@ -10,8 +10,8 @@ import click
 
 from agentmesh.cli.confirm import confirmed, yes_option
 from agentmesh.cli.everywhere import everywhere
-from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
+from agentmesh.cli.parameter_types import NAMED
 from agentmesh.cli.place import PlaceOptions, here
 from agentmesh.cli.render.data import emit, in_database, session_data
 from agentmesh.cli.stopping import stoppable

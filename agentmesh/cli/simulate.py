@@ -11,7 +11,7 @@ from typing import Self
 
 import click
 
-from agentmesh.cli.named import NAMED
+from agentmesh.cli.parameter_types import NAMED
 from agentmesh.cli.prerequisites import environment_variable
 from agentmesh.cli.stopping import stoppable
 from agentmesh.cli.talk import say

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentmesh.cli.numbers import Number
 from agentmesh.cli.options import json_option, place_options, text_argument
+from agentmesh.cli.parameter_types import Number
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.domain.errors import UsageError
 

@@ -8,8 +8,8 @@ import click
 
 from agentmesh.cli.address import addressee, find_agent
 from agentmesh.cli.attached import attached
-from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import image_option, json_option, place_options, text_argument
+from agentmesh.cli.parameter_types import NAMED
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.serving import start_worker_if_none

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentmesh.cli.address import find_agent
-from agentmesh.cli.named import NAMED
-from agentmesh.cli.numbers import Number
 from agentmesh.cli.options import json_option, place_options
+from agentmesh.cli.parameter_types import NAMED, Number
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.serving import start_worker_if_none, tell_unserved

@@ -15,9 +15,8 @@ import click
 from agentmesh.app import starting
 from agentmesh.app.served_databases import ServedDatabases
 from agentmesh.cli.metrics import serving
-from agentmesh.cli.named import NAMED
-from agentmesh.cli.numbers import Number
 from agentmesh.cli.options import place_options
+from agentmesh.cli.parameter_types import NAMED, Number
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.stopping import Stop, stoppable
 from agentmesh.cli.talk import complain, say, write_aside

@@ -10,9 +10,9 @@ import click
 
 from agentmesh.cli.confirm import confirmed, yes_option
 from agentmesh.cli.everywhere import everywhere
-from agentmesh.cli.named import NAMED
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.outcome import DONE, FAILED
+from agentmesh.cli.parameter_types import NAMED
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import say
