@@ -82,10 +82,10 @@ def _net(mesh: Mesh, ref: Ref, since: int | None, *, as_json: bool) -> None:
     added, removed = (sum(getattr(one, name) for one in found.files) for name in ("added", "removed"))
     where = "in its own tree" if found.is_own else "in the session's directory, where others may have changed them too"
     say(f"{ref.label}: {plural(len(found.files), 'file')}, +{added} −{removed}, {where}.")
-    print_diff(found.files)
+    _print_diff(found.files)
 
 
-def print_diff(files: Sequence[FileDiff]) -> None:
+def _print_diff(files: Sequence[FileDiff]) -> None:
     """Print diffs as Git writes them; on a terminal, hidden characters are made visible."""
     from agentmesh.cli.render.files import print_patch
     from agentmesh.domain.text import visible

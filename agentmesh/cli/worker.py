@@ -84,7 +84,8 @@ def worker(
         return _check(place.settings_without_mesh())
     conceal_process()
     write_aside()
-    _keep_from_children(starting_lock)
+    if starting_lock is not None:
+        os.set_inheritable(starting_lock, False)  # keep it from the programs that this worker runs
     # Not the project's file: that of this directory does not apply to the sessions of others.
     settings = place.settings(of_project=False, concurrency=concurrency)
     if metrics_at is not None and settings.has_several_databases and place.session is None:
@@ -134,7 +135,8 @@ def _work(
 
     with ExitStack() as stack:
         served, stop = _started(start, stack, 0.0 if linger is None else starting.PATIENCE, tell)
-        _release(starting_lock)
+        if starting_lock is not None:
+            os.close(starting_lock)  # the worker is registered: processes that waited for that look again
         seen = time.monotonic()
         while not stop.asked and not served.failed:
             if linger is not None and served.idle_since is not None:
@@ -176,18 +178,6 @@ def _started(
                 stack.push(opened.pop_all())
                 return started
         time.sleep(_TICK)
-
-
-def _keep_from_children(lock: int | None) -> None:
-    """Keep a starting worker's lock from the programs that it runs."""
-    if lock is not None:
-        os.set_inheritable(lock, False)
-
-
-def _release(lock: int | None) -> None:
-    """Release the lock: the worker is registered, and processes that waited for that look again."""
-    if lock is not None:
-        os.close(lock)
 
 
 def _check(settings: Settings) -> int:
