@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from agentmesh.app.host_and_user import HostAndUser
 from agentmesh.app.mesh import Mesh, open_mesh
 from agentmesh.app.models import DEMO
-from agentmesh.app.place import HostAndUser
 
 __all__ = ["DEMO", "HostAndUser", "Mesh", "open_mesh"]

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from agentmesh.app.background import BackgroundWorker
+from agentmesh.app.host_and_user import HostAndUser
 from agentmesh.app.models import ConfiguredModels
-from agentmesh.app.place import HostAndUser
 from agentmesh.app.projects import Projects
 from agentmesh.app.serving import Service, Serving
 from agentmesh.config.settings import Settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from agentmesh.app.place import HostAndUser
+from agentmesh.app.host_and_user import HostAndUser
 from agentmesh.config.settings import Settings
 from agentmesh.engine.model_news import ModelNews
 from agentmesh.llm.capabilities import Capabilities

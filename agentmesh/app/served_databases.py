@@ -113,9 +113,9 @@ class _Several:
 
     @cached_property
     def _client(self) -> ModelClient:
+        from agentmesh.app.host_and_user import HostAndUser
         from agentmesh.app.model_client import ModelClient
         from agentmesh.app.models import ConfiguredModels
-        from agentmesh.app.place import HostAndUser
 
         settings = self._databases.settings
         return ModelClient(settings, ConfiguredModels(settings, os.environ).providers(), HostAndUser.here())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentmesh.cli.everywhere import everywhere
+from agentmesh.cli.all_databases import all_databases
 from agentmesh.cli.options import json_option, place_options, text_argument
 from agentmesh.cli.parameter_types import NAMED
 from agentmesh.cli.place import PlaceOptions, complain_without
@@ -116,8 +116,8 @@ def _everywhere(place: PlaceOptions) -> list[Request]:
         newest = mesh.database.run(sessions.list_sessions, idempotent=True)
         return [one for session in newest for one in _pending(mesh, session.id)]
 
-    with everywhere(place, "answer") as every:
-        return [one for some in every.ask(pending_in).values() for one in some]
+    with all_databases(place, "answer") as databases:
+        return [one for some in databases.ask(pending_in).values() for one in some]
 
 
 def _pending(mesh: Mesh, session: SessionId) -> list[Request]:

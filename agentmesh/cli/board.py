@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentmesh.cli.everywhere import everywhere as open_everywhere
+from agentmesh.cli.all_databases import all_databases
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import agent_data, emit, in_database
@@ -78,10 +78,10 @@ def _everywhere(place: PlaceOptions) -> list[BoardLine]:
         found = mesh.database.run(store.everywhere, idempotent=True)
         return _lines(mesh, [(one.view, one.asks, one.session) for one in found])
 
-    with open_everywhere(place, "board") as every:
-        answers = every.ask(lines_in)
+    with all_databases(place, "board") as databases:
+        answers = databases.ask(lines_in)
         for name, lines in answers.items():
-            tell_unserved(every.mesh(name), [line.agent for line in lines], one_session=False)
+            tell_unserved(databases.mesh(name), [line.agent for line in lines], one_session=False)
     found = [line._replace(database=name) for name, lines in answers.items() for line in lines]
     return sorted(found, key=lambda line: line.need.rank)
 

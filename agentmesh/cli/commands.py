@@ -22,9 +22,9 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
             "demo": ("run", "Watch a scripted model use the verbs on this directory."),
         },
         "Look": {
-            "ps": ("look", "List agents."),
+            "ps": ("ps_tree", "List agents."),
             "board": ("board", "Show all agents, those that need you first."),
-            "tree": ("look", "Show the session's agents as a tree."),
+            "tree": ("ps_tree", "Show the session's agents as a tree."),
             "log": ("log", "Show an agent's conversation."),
             "diff": ("diff", "Show what an agent and all below it changed in files."),
             "blame": ("blame", "Show which agent changed each line of a file last."),

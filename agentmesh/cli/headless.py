@@ -14,12 +14,12 @@ from agentmesh.api.changes import Changes
 from agentmesh.api.events import AgentForked, RowAppended, StatusChanged
 from agentmesh.api.following import Following
 from agentmesh.app.interrupting import interrupt_until_rest
-from agentmesh.cli.below import Below, below, sub_agents
 from agentmesh.cli.render import events
 from agentmesh.cli.render.figures import cut_off
 from agentmesh.cli.render.progress import Progress
 from agentmesh.cli.stopping import Stop, stoppable
 from agentmesh.cli.talk import complain, say
+from agentmesh.cli.task_calls import TaskCalls, sub_agents, task_calls_of
 from agentmesh.domain.errors import (
     AgentBusy,
     AgentmeshError,
@@ -206,11 +206,11 @@ class Headless:
         """Report what is new about the agents in ``heard`` (None: all); return all agents in their current state."""
         now = self._following.look()
         delegated = sub_agents(now)
-        of = Below(self._session.root_id)
+        of = TaskCalls(self._session.root_id)
         for change in self._following.changes(now, heard):
             agent = change.agent
             if of.agent != agent.id:
-                of = below(self._mesh.database, agent.id) if agent.id in delegated else Below(agent.id)
+                of = task_calls_of(self._mesh.database, agent.id) if agent.id in delegated else TaskCalls(agent.id)
             match change:
                 case AgentForked():
                     self._tell(events.forked(agent, of.at()))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentmesh.cli.address import find_agent
+from agentmesh.cli.find_agents import find_agent
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.parameter_types import NAMED
 from agentmesh.cli.place import PlaceOptions

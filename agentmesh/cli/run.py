@@ -31,7 +31,7 @@ from agentmesh.tools.environment import conceal_process
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
-    from agentmesh.app.filling import Filled
+    from agentmesh.app.custom_message import MessageText
     from agentmesh.cli.headless import Result
 
 _MODES = [str(mode) for mode in PermissionMode]
@@ -262,14 +262,14 @@ def _model_of(mesh: Mesh, prompt: str | None) -> str | None:
     return found[0].model or None if found else None
 
 
-def _expanded(mesh: Mesh, session: Session, text: str, *, is_new: bool) -> Filled:
+def _expanded(mesh: Mesh, session: Session, text: str, *, is_new: bool) -> MessageText:
     """Return the message of a custom command; other text unchanged. Nobody can be asked here."""
-    from agentmesh.app.filling import Filled, Filling
+    from agentmesh.app.custom_message import CustomMessage, MessageText
     from agentmesh.config.custom_commands import called
 
     found = called(text, mesh.custom_commands(Path(session.workdir)).now())
     if found is None:
-        return Filled(text, text)
+        return MessageText(text, text)
     command, arguments = found
     if command.agent:
         raise UsageError(
@@ -280,12 +280,12 @@ def _expanded(mesh: Mesh, session: Session, text: str, *, is_new: bool) -> Fille
         key = "subtask" if command.is_subtask else "model"
         hint = "Call it in a new session, or on the screen, where a child gets it."
         raise UsageError(f"/{command.name} has `{key}` in its file: it is not for an agent that has worked.", hint=hint)
-    filling = Filling(mesh, session.root_id, command, arguments)
-    if filling.asks:
-        ways = " ".join(allow_options(filling.rules))
+    message = CustomMessage(mesh, session.root_id, command, arguments)
+    if message.asks:
+        ways = " ".join(allow_options(message.rules))
         hint = f"This allows it: {ways}" if ways else "--permission-mode all allows it."
-        raise UsageError(f"/{command.name} would run what needs a yes: {'; '.join(filling.asks)}.", hint=hint)
-    filled = filling.run()
+        raise UsageError(f"/{command.name} would run what needs a yes: {'; '.join(message.asks)}.", hint=hint)
+    filled = message.run()
     if filled.missing:
         complain(f"No file of text here, so its name is sent: {', '.join(map(printable, filled.missing))}")
     if not filled.text.strip():

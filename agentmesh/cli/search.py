@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentmesh.cli.address import find_agent
-from agentmesh.cli.everywhere import everywhere
+from agentmesh.cli.all_databases import all_databases
+from agentmesh.cli.find_agents import find_agent
 from agentmesh.cli.options import json_option, place_options, text_argument
 from agentmesh.cli.parameter_types import NAMED
 from agentmesh.cli.place import PlaceOptions
@@ -77,10 +77,10 @@ def _everywhere(place: PlaceOptions, wanted: str, limit: int) -> tuple[list[tupl
         run = mesh.database.run
         return run(store.search, wanted, None, None, limit, idempotent=True), run(store.reach, idempotent=True)
 
-    with everywhere(place, "search") as every:
-        answers = every.ask(search_in)
+    with all_databases(place, "search") as databases:
+        answers = databases.ask(search_in)
     hits = [(name, hit) for name, (some, _) in answers.items() for hit in some]
-    if every.are_several:
+    if databases.are_several:
         hits = sorted(hits, key=lambda one: one[1].at, reverse=True)[:limit]
     return hits, [reach for _, reach in answers.values()]
 

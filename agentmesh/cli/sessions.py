@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from agentmesh.cli.all_databases import all_databases
 from agentmesh.cli.confirm import confirmed, yes_option
-from agentmesh.cli.everywhere import everywhere
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.parameter_types import NAMED
 from agentmesh.cli.place import PlaceOptions, here
@@ -55,8 +55,8 @@ def list_sessions(*, only_here: bool, limit: int, as_json: bool, place: PlaceOpt
     from agentmesh.store import sessions as store
 
     workdir = str(here().resolve()) if only_here else None
-    with everywhere(place, "sessions") as every:
-        answers = every.ask(lambda mesh: mesh.database.run(store.list_sessions, workdir, limit, idempotent=True))
+    with all_databases(place, "sessions") as databases:
+        answers = databases.ask(lambda mesh: mesh.database.run(store.list_sessions, workdir, limit, idempotent=True))
     listed = [(name, session) for name, some in answers.items() for session in some]
     listed = sorted(listed, key=lambda one: one[1].created_at, reverse=True)[:limit]
     if as_json:
@@ -147,8 +147,8 @@ def prune(*, age_text: str | None, dry_run: bool, yes: bool, as_json: bool, plac
     from agentmesh.workspace import retention
 
     wanted = None if age_text is None else _age(age_text)
-    with everywhere(place, "sessions") as every:
-        meshes = every.ask(lambda mesh: mesh).values()
+    with all_databases(place, "sessions") as databases:
+        meshes = databases.ask(lambda mesh: mesh).values()
         age = wanted if wanted is not None else next(iter(meshes)).settings.retention.seconds
         if age is None:
             raise UsageError(

@@ -6,14 +6,14 @@ from functools import partial
 
 import click
 
-from agentmesh.cli.address import addressee, find_agent
 from agentmesh.cli.attached import attached
+from agentmesh.cli.find_agents import addressee, find_agent
 from agentmesh.cli.options import image_option, json_option, place_options, text_argument
 from agentmesh.cli.parameter_types import NAMED
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
+from agentmesh.cli.send_several import goes_to_several, require_plain, send_to_several
 from agentmesh.cli.serving import start_worker_if_none
-from agentmesh.cli.several import goes_to_several, require_plain, send_to_several
 from agentmesh.cli.talk import say
 from agentmesh.cli.timers import send_later, when_of
 from agentmesh.domain.errors import UsageError

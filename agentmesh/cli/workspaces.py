@@ -8,8 +8,8 @@ from uuid import UUID
 
 import click
 
+from agentmesh.cli.all_databases import all_databases
 from agentmesh.cli.confirm import confirmed, yes_option
-from agentmesh.cli.everywhere import everywhere
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.outcome import DONE, FAILED
 from agentmesh.cli.parameter_types import NAMED
@@ -116,8 +116,8 @@ def _list(place: PlaceOptions, *, everything: bool, as_json: bool) -> int:
         return known, _conflicts(mesh, {one.session_id for one in known})
 
     if everything and place.session is None:
-        with everywhere(place, "workspaces") as every:
-            answers = list(every.ask(known_in).values())
+        with all_databases(place, "workspaces") as databases:
+            answers = list(databases.ask(known_in).values())
     else:
         with place.mesh("workspaces") as mesh:
             answers = [known_in(mesh, place.find_session(mesh).id)]

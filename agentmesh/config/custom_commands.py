@@ -1,7 +1,7 @@
 """Custom commands: Markdown files that a person sends by name, as in ``/review src/app.py``, and skills by name.
 
-A file is text with places for arguments, commands and files (``templates``). Reading it runs nothing: ``app.filling``
-does, under permissions. The user's files come before a project's.
+A file is text with places for arguments, commands and files (``templates``). Reading it runs nothing:
+``app.custom_message`` does, under permissions. The user's files come before a project's.
 """
 
 from __future__ import annotations

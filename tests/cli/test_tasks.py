@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from agentmesh.cli.below import Below, below, sub_agents
-from agentmesh.domain.folded_agents import resting
+from agentmesh.cli.task_calls import TaskCalls, sub_agents, task_calls_of
+from agentmesh.domain.resting import resting
 from agentmesh.domain.shape import Shape
 from agentmesh.store import agents, batches, steps
 from agentmesh.store.tasks import TaskCall
@@ -127,11 +127,11 @@ def test_rows_belong_to_the_task_that_was_worked_on_when_they_were_written(mesh,
     mesh.conn.execute("update agentmesh.tool_calls set call_id = 'call-b' where seq = %s", [second.seq])
     mesh.run(steps.task, second, {"agent_id": str(child), "prompt": "more", "description": "", "max_steps": 5})
     helper = mesh.fork(child, "below")
-    known = below(db, child)
+    known = task_calls_of(db, child)
     assert [known.at(seq) for seq in (1, rows, rows + 1)] == ["call-0", "call-0", "call-b"]
     assert known.at() == "call-b"
-    assert below(db, helper).at(1) == "call-b", "the newest task of the sub-agent above it"
-    assert below(db, mesh.root).at() is None
+    assert task_calls_of(db, helper).at(1) == "call-b", "the newest task of the sub-agent above it"
+    assert task_calls_of(db, mesh.root).at() is None
     everybody = mesh.run(agents.view, mesh.session)
     assert sub_agents(everybody) == {child, helper}
     assert view(mesh, child).clean
@@ -139,7 +139,7 @@ def test_rows_belong_to_the_task_that_was_worked_on_when_they_were_written(mesh,
 
 @pytest.mark.parametrize(("seq", "call"), [(1, None), (6, "a"), (None, "a")])
 def test_a_row_before_the_first_task_belongs_to_none(mesh, seq, call):
-    assert Below(mesh.root, [TaskCall(mesh.root, 5, "a")]).at(seq) == call
+    assert TaskCalls(mesh.root, [TaskCall(mesh.root, 5, "a")]).at(seq) == call
 
 
 def test_the_demo_hands_out_a_task(am):

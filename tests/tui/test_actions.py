@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentmesh.app.place import HostAndUser
+from agentmesh.app.host_and_user import HostAndUser
 from agentmesh.domain.errors import UrgentMailFirst
 from agentmesh.domain.states import AgentStatus, PermissionMode
 from agentmesh.store import agents, person, sessions, steps

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agentmesh.app.place import HostAndUser
+from agentmesh.app.host_and_user import HostAndUser
 from agentmesh.domain.ids import AgentId
 from agentmesh.tui.commands.context import CommandContext
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentmesh.app import trees
-from agentmesh.app.place import HostAndUser
+from agentmesh.app.host_and_user import HostAndUser
 from agentmesh.config.custom_commands import CustomCommand
 from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.errors import UsageError
@@ -20,7 +20,7 @@ from agentmesh.tui.commands.calls import CUSTOM, YES, Done, Question
 from agentmesh.tui.commands.context import CommandContext
 
 if TYPE_CHECKING:
-    from agentmesh.app.filling import Filled
+    from agentmesh.app.custom_message import MessageText
 
 _NAMED = 5
 """Missing files that a sentence names."""
@@ -31,18 +31,18 @@ def custom(say: Callable[[CommandContext, str, str], Done], ctx: CommandContext,
 
     ``args``: the command's name and its arguments; after a yes, YES and the digest of what was agreed to come first.
     """
-    from agentmesh.app.filling import Filling
+    from agentmesh.app.custom_message import CustomMessage
 
     agreed, (name, arguments) = (args[1], args[2:]) if args[0] == YES else ("", args)
     command, is_here = _command(ctx, name)
     if command.makes_child and ctx.run_idempotent(person.is_capturing, ctx.in_view):
         raise UsageError(f"a capture is open, and /{name} makes a child", hint="/cancel ends it; the text stays.")
-    filling = Filling(ctx.mesh, ctx.in_view, command, arguments, is_here=is_here)
-    if filling.asks and agreed != filling.digest:
-        return Done(question=_question(command, filling.asks, (YES, filling.digest, name, arguments)))
+    message = CustomMessage(ctx.mesh, ctx.in_view, command, arguments, is_here=is_here)
+    if message.asks and agreed != message.digest:
+        return Done(question=_question(command, message.asks, (YES, message.digest, name, arguments)))
     cancel = Cancel()
     with ctx.shells.cancelling(ctx.in_view, cancel):
-        filled = filling.run(agreed=bool(agreed), cancel=cancel)
+        filled = message.run(agreed=bool(agreed), cancel=cancel)
     if not filled.text.strip():
         raise UsageError(f"/{name} says nothing without arguments", hint=f"Usage: {command.usage}")
     missing = ", ".join(one_line(visible(one), 60) for one in filled.missing[:_NAMED])
@@ -66,7 +66,7 @@ def _question(command: CustomCommand, asks: Sequence[str], args: tuple[str, ...]
     return Question(text, "\n".join(lines), CUSTOM, args, refused="Nothing was run or sent")
 
 
-def _to_child(ctx: CommandContext, command: CustomCommand, filled: Filled) -> Done:
+def _to_child(ctx: CommandContext, command: CustomCommand, filled: MessageText) -> Done:
     """Give the message to a new child, and go to it."""
     shown = attachments.of(ctx, ctx.in_view, filled.words)
     said = None if shown.references else filled.text

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
-class Everywhere:
+class AllDatabases:
     """All databases of the mesh: several with names, or a single one whose name is empty."""
 
     def __init__(self, databases: Mesh | Databases) -> None:
@@ -44,13 +44,13 @@ class Everywhere:
 
 
 @contextmanager
-def everywhere(place: PlaceOptions, role: str) -> Iterator[Everywhere]:
+def all_databases(place: PlaceOptions, role: str) -> Iterator[AllDatabases]:
     """Open all databases of the mesh."""
     settings = place.settings()
     databases = place.databases(settings, role)
     if databases is None:
         with place.open(settings, role) as mesh:
-            yield Everywhere(mesh)
+            yield AllDatabases(mesh)
     else:
         with databases:
-            yield Everywhere(databases)
+            yield AllDatabases(databases)

@@ -40,7 +40,7 @@ _TOOLS: Final = {PieceKind.COMMAND: "bash", PieceKind.FILE: "read"}
 _SHOWN: Final = 200
 
 
-class Filled(NamedTuple):
+class MessageText(NamedTuple):
     """A message."""
 
     text: str
@@ -67,7 +67,7 @@ class _Action:
         return f"{self.tool} {one_line(visible(what), _SHOWN)}"
 
 
-class Filling:
+class CustomMessage:
     """One message to be made of a custom command, for one agent."""
 
     def __init__(
@@ -120,7 +120,7 @@ class Filling:
         what = [[one.tool, one.piece.text, one.piece.path] for one in self._actions.values()]
         return hashlib.sha256(json.dumps([str(self._command.source), what]).encode()).hexdigest()[:16]
 
-    def run(self, *, agreed: bool = False, cancel: Cancel | None = None) -> Filled:
+    def run(self, *, agreed: bool = False, cancel: Cancel | None = None) -> MessageText:
         """Run the commands in their order, read the files, and return the message.
 
         ``agreed``: a person has agreed to what asks. Raise UsageError if something that asks was not agreed to, or if a
@@ -130,7 +130,7 @@ class Filling:
             raise UsageError(f"/{self._command.name} needs permission: {self.asks[0]}.")
         missing = [one.path for one in self._pieces if one.kind is PieceKind.FILE and not self._is_there(one)]
         if not self._actions:
-            return Filled(self._text, self._text, missing)
+            return MessageText(self._text, self._text, missing)
         said: list[str] = []
         files: list[str] = []
         for n, piece in enumerate(self._pieces):
@@ -143,7 +143,7 @@ class Filling:
                 files.append(self._content(action, cancel or Cancel()))
         text = "\n\n".join(["".join(said).strip(), *dict.fromkeys(files)])
         words = "".join(one.text for one in self._pieces if one.kind is not PieceKind.COMMAND)
-        return Filled(text, words, missing)
+        return MessageText(text, words, missing)
 
     def _read_rights(self) -> Rights:
         database, session = self._mesh.database, self._agent.session_id

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentmesh.cli.everywhere import everywhere
+from agentmesh.cli.all_databases import all_databases
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.parameter_types import NAMED
 from agentmesh.cli.place import PlaceOptions
@@ -98,10 +98,10 @@ def _everywhere(place: PlaceOptions, limit: int, *, sums: bool) -> list[tuple[st
         newest = mesh.database.run(sessions.list_sessions, idempotent=True)
         return [row for one in newest for row in _agents(mesh, one.id, limit, 0, everybody=True, sums=sums)]
 
-    with everywhere(place, "ps") as every:
-        answers = every.ask(agents_in)
+    with all_databases(place, "ps") as databases:
+        answers = databases.ask(agents_in)
         for name, rows in answers.items():
-            tell_unserved(every.mesh(name), rows, one_session=len({row.session_id for row in rows}) == 1)
+            tell_unserved(databases.mesh(name), rows, one_session=len({row.session_id for row in rows}) == 1)
     return [(name, row) for name, rows in answers.items() for row in rows]
 
 

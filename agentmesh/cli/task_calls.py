@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Below:
+class TaskCalls:
     """The task calls that one agent works, or worked, for; oldest first."""
 
     agent: AgentId
@@ -37,6 +37,6 @@ def sub_agents(agents: Sequence[AgentView]) -> frozenset[AgentId]:
     return frozenset(found)
 
 
-def below(database: Database, agent: AgentId) -> Below:
+def task_calls_of(database: Database, agent: AgentId) -> TaskCalls:
     """Return the task calls that an agent works for."""
-    return Below(agent, database.run(tasks.calls, agent, idempotent=True))
+    return TaskCalls(agent, database.run(tasks.calls, agent, idempotent=True))
