@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentmesh.cli.agreed import carried_out
-from agentmesh.cli.confirm import as_sentences, yes_option
+from agentmesh.cli.confirm import as_sentences, carried_out, yes_option
 from agentmesh.cli.find_agents import find_agent
 from agentmesh.cli.fork import agent_and_row
 from agentmesh.cli.options import json_option, place_options
