@@ -88,38 +88,34 @@ def run(
     is run again if it failed or was interrupted.
     """
     which = resume or place.session
+    is_new = not (go_on or which)
     if resume and (go_on or place.session):
         raise UsageError("--resume, --continue and --session each name the session to go on with; give one of them.")
-    if (go_on or which) and (given := [name for name in ("model", "max_cost", "title") if new[name] not in (None, "")]):
+    if not is_new and (given := [name for name in ("model", "max_cost", "title") if new[name] not in (None, "")]):
         options = " and ".join(f"--{name.replace('_', '-')}" for name in given)
         raise UsageError(f"{options} cannot be changed in an existing session.", hint="Leave it out.")
     allowed = [allow_rule(rule) for rule in new["allow"]]
     limits = changes_of({name: new[name] for name in ("max_turns", "max_seconds")})
-    is_told = bool(prompt is not None or images or not (go_on or which) or has_input())
+    is_told = bool(prompt is not None or images or is_new or has_input())
     text = text_argument(prompt, "prompt", patience=min(timeout or PATIENCE, PATIENCE)) if is_told else None
     piped = beside_prompt(timeout) if prompt not in (None, "-") else None
     flags = {"max_cost_usd": new["max_cost"], "concurrency": new["concurrency"]}
     conceal_process()
     import_ahead()
     place = place._replace(session=which)
-    with place.mesh("run", begins=not (go_on or which), pool_size=POOL_SIZE, **flags) as mesh:
-        if go_on or which:
-            session = place.find_session(mesh)
-            require_provider(mesh, session)
-            _change_mode(mesh, session, new["permission_mode"])
-        else:
-            mode = PermissionMode(new["permission_mode"]) if new["permission_mode"] else None
+    with place.mesh("run", begins=is_new, pool_size=POOL_SIZE, **flags) as mesh:
+        mode = PermissionMode(new["permission_mode"]) if new["permission_mode"] else None
+        if is_new:
             model = new["model"] or _model_of(mesh, prompt)
             session = mesh.start_session(here(), model=model, title=new["title"] or _title(text or ""), mode=mode)
-        if limits:
-            from agentmesh.store.limits import set_limits
-
-            mesh.database.run(set_limits, session.id, limits, idempotent=True)
+        else:
+            session = _resumed(mesh, place, mode)
+        _set_limits(mesh, session, limits)
         allow_for_session(mesh, session, allowed)
         _remark(mesh, session)
         words = "" if prompt in (None, "-") else prompt
         if text and prompt and prompt.startswith("/"):
-            text, words, _ = _expanded(mesh, session, text, is_new=not (go_on or which))
+            text, words, _ = _expanded(mesh, session, text, is_new=is_new)
         shown = attached(mesh, session, session.root_id, words, images)
         if text and piped:
             text = joined(text, piped)
@@ -146,6 +142,24 @@ def demo(timeout: float | None, *, as_json: bool, place: PlaceOptions) -> int:
         code = _run(mesh, session, DEMO_PROMPT, (), concurrency=None, timeout=timeout, as_json=as_json)
     say('With a real model:  OPENAI_BASE_URL=... OPENAI_API_KEY=... agentmesh run --model NAME "prompt"')
     return code
+
+
+def _resumed(mesh: Mesh, place: PlaceOptions, mode: PermissionMode | None) -> Session:
+    """Return the session to go on with, in another mode if one is given; raise NoModel if it has no usable model."""
+    from agentmesh.store import sessions
+
+    session = place.find_session(mesh)
+    require_provider(mesh, session)
+    if mode:
+        mesh.database.run(sessions.set_mode, session.id, mode, idempotent=True)
+    return session
+
+
+def _set_limits(mesh: Mesh, session: Session, limits: dict[str, int | None]) -> None:
+    from agentmesh.store.limits import set_limits
+
+    if limits:
+        mesh.database.run(set_limits, session.id, limits, idempotent=True)
 
 
 def _run(
@@ -245,13 +259,6 @@ def _remark(mesh: Mesh, session: Session) -> None:
 
     for line in summary(mesh.remarks(Path(session.workdir))):
         complain(line)
-
-
-def _change_mode(mesh: Mesh, session: Session, mode: str | None) -> None:
-    from agentmesh.store import sessions
-
-    if mode:
-        mesh.database.run(sessions.set_mode, session.id, PermissionMode(mode), idempotent=True)
 
 
 def _model_of(mesh: Mesh, prompt: str | None) -> str | None:
