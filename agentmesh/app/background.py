@@ -75,7 +75,7 @@ class BackgroundWorker:
         if self._failed_before(session.workdir):
             return False
         lock = self._starting_lock(" ".join((provider, session.workdir, *session.endpoints)))
-        if isinstance(lock, str):
+        if isinstance(lock, starting.Busy):
             return False  # another process is starting one here: it will serve this session too
         try:
             if is_served():
@@ -83,7 +83,7 @@ class BackgroundWorker:
             self._start(session, lock)
         finally:
             if lock is not None:
-                os.close(lock)
+                os.close(lock.descriptor)
         return True
 
     def _failed_before(self, workdir: str) -> bool:
@@ -93,8 +93,8 @@ class BackgroundWorker:
         patience = starting.PATIENCE if self.process.poll() is None else _AGAIN
         return time.monotonic() - self._began < patience
 
-    def _starting_lock(self, what: str) -> int | str | None:
-        """Take the lock for starting a worker.
+    def _starting_lock(self, what: str) -> starting.Held | starting.Busy | None:
+        """Take the lock for starting a worker; return None if there is none, or if waiting for it took too long.
 
         If a worker is starting for another provider or directory, wait for it: it may fail, or serve other sessions
         only.
@@ -103,17 +103,17 @@ class BackgroundWorker:
         deadline = time.monotonic() + starting.PATIENCE
         while file is not None:
             lock = starting.take(file, what)
-            if not isinstance(lock, str) or lock == what:
+            if not isinstance(lock, starting.Busy) or lock.what == what:
                 return lock
             if time.monotonic() >= deadline:
                 return None
             time.sleep(_LOOK)
         return None
 
-    def _start(self, session: Session, lock: int | None) -> None:
+    def _start(self, session: Session, lock: starting.Held | None) -> None:
         self._began, self._workdir = time.monotonic(), session.workdir
-        inherited = () if lock is None else (lock,)
-        options = [] if lock is None else ["--starting-lock", str(lock)]
+        inherited = () if lock is None else (lock.descriptor,)
+        options = [] if lock is None else ["--starting-lock", str(lock.descriptor)]
         workdir = Path(session.workdir)
         environ = helper.environment(self._environ, workdir)
         # If there are several databases, the worker reads the configuration and serves all of them.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -33,11 +34,25 @@ def lock_file(settings: Settings) -> Path | None:
     return folder / f"worker-{hashlib.sha256(database.encode()).hexdigest()[:16]}.starting"
 
 
-def take(file: Path, what: str) -> int | str | None:
-    """Return a descriptor that holds the lock, after writing ``what`` to the file.
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The lock, which this process holds by an open file."""
 
-    While a worker starts, return the text of its file instead. Return None if the file cannot be created, or if that
-    worker has been starting for too long: then do not wait.
+    descriptor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """The lock of another process, whose worker is starting."""
+
+    what: str
+    """The text that it wrote to the file."""
+
+
+def take(file: Path, what: str) -> Held | Busy | None:
+    """Take the lock and write ``what`` to its file; while another worker starts, return what that one wrote.
+
+    Return None if the file cannot be created, or if that worker has been starting for too long: then do not wait.
     """
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
@@ -50,10 +65,10 @@ def take(file: Path, what: str) -> int | str | None:
         found = os.fsdecode(os.pread(descriptor, 65_536, 0))
         is_fresh = _is_fresh(descriptor)
         os.close(descriptor)
-        return found if is_fresh else None
+        return Busy(found) if is_fresh else None
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, os.fsencode(what), 0)
-    return descriptor
+    return Held(descriptor)
 
 
 def is_starting(file: Path) -> bool:

@@ -13,21 +13,21 @@ def test_it_is_starting_from_the_lock_to_its_release(tmp_path: Path):
     file = tmp_path / "starting"
     assert not starting.is_starting(file), "there is no file"
     lock = starting.take(file, "demo here")
-    assert isinstance(lock, int)
+    assert isinstance(lock, starting.Held)
     assert starting.is_starting(file)
-    assert starting.take(file, "demo there") == "demo here"
-    os.close(lock)
+    assert starting.take(file, "demo there") == starting.Busy("demo here")
+    os.close(lock.descriptor)
     assert not starting.is_starting(file)
 
 
 def test_one_that_starts_for_too_long_is_not_waited_for(tmp_path: Path):
     file = tmp_path / "starting"
     lock = starting.take(file, "demo here")
-    assert isinstance(lock, int)
+    assert isinstance(lock, starting.Held)
     os.utime(file, (0, 0))
     assert not starting.is_starting(file)
     assert starting.take(file, "demo there") is None
-    os.close(lock)
+    os.close(lock.descriptor)
 
 
 def test_a_look_is_not_taken_for_a_worker_that_starts(tmp_path: Path, monkeypatch):
@@ -45,6 +45,6 @@ def test_a_look_is_not_taken_for_a_worker_that_starts(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(fcntl, "flock", flock)
     lock = starting.take(file, "demo here")
-    assert isinstance(lock, int)
+    assert isinstance(lock, starting.Held)
     os.close(looking)
-    os.close(lock)
+    os.close(lock.descriptor)
