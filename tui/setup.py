@@ -23,7 +23,7 @@ from agentmesh.tui.widgets.dialog import Dialog
 from agentmesh.tui.widgets.plain import Plain
 
 if TYPE_CHECKING:
-    from agentmesh.app.setup import Server
+    from agentmesh.app.setup import ModelServer
     from agentmesh.config.settings import Settings
 
 _WELCOME = "No model is set up. Choose a server, or press Esc for the demo: a script plays the model, the rest is real."
@@ -95,7 +95,7 @@ class SetupApp(ThemedApp[bool], inherit_bindings=False):
             if await self._set_up(server):
                 return True
 
-    async def _set_up(self, server: Server) -> bool:
+    async def _set_up(self, server: ModelServer) -> bool:
         """Ask for what else is needed of a server; return whether it was set up."""
         from agentmesh.app import setup as steps
 
@@ -117,7 +117,7 @@ class SetupApp(ThemedApp[bool], inherit_bindings=False):
             self._fail(steps.sentence(failure))
         return False
 
-    async def _key(self, server: Server) -> str | None:
+    async def _key(self, server: ModelServer) -> str | None:
         if server.has_key(self._environ):
             return self._environ[server.api_key_env or ""].strip()
         if not server.wants_key and server.title.endswith("on this machine"):
@@ -126,7 +126,7 @@ class SetupApp(ThemedApp[bool], inherit_bindings=False):
         hint = "It goes into the system's keyring, or into a file that only you may read."
         return await self.push_screen_wait(Question(f"API key of {server.title}{optional}", is_secret=True, hint=hint))
 
-    async def _model(self, server: Server, listed: Sequence[str]) -> str | None:
+    async def _model(self, server: ModelServer, listed: Sequence[str]) -> str | None:
         """Return the model that a person chooses, or types where the list has it not."""
         if listed:
             typed: list[str] = []
@@ -137,7 +137,7 @@ class SetupApp(ThemedApp[bool], inherit_bindings=False):
         title = self._title(f"Name of a model of {server.title}, which has no list")
         return await self.push_screen_wait(Question(title)) or None
 
-    async def _tried(self, server: Server, key: str, model: str) -> bool:
+    async def _tried(self, server: ModelServer, key: str, model: str) -> bool:
         from agentmesh.app import setup as steps
 
         try:
@@ -155,11 +155,11 @@ class SetupApp(ThemedApp[bool], inherit_bindings=False):
         self._say("")
         return result
 
-    def _server_chooser(self, servers: Sequence[Server]) -> Chooser[Server]:
+    def _server_chooser(self, servers: Sequence[ModelServer]) -> Chooser[ModelServer]:
         choices = [Choice(server, server.title, Content(""), self._remark(server)) for server in servers]
         return Chooser(self._title(_WELCOME), choices)
 
-    def _remark(self, server: Server) -> str:
+    def _remark(self, server: ModelServer) -> str:
         if server.has_key(self._environ):
             return f"key in {server.api_key_env}"
         return "wants a key" if server.wants_key else server.base_url or "by its URL"

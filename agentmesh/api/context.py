@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentmesh.api.link import Surroundings
+from agentmesh.api.link import CallSurroundings
 from agentmesh.api.session import Session
 from agentmesh.domain.errors import Interrupted
 from agentmesh.domain.ids import AgentId
@@ -52,7 +52,7 @@ class ToolContext:
     def session(self) -> Session:
         """The agent's session. Waits through it end when the call is cancelled, and occupy no slot of the worker."""
         row = self._runtime.core.database.run(sessions.get, self._context.session_id, idempotent=True)
-        return Session(self._runtime, row, Surroundings(self._context.cancel, self._context.aside))
+        return Session(self._runtime, row, CallSurroundings(self._context.cancel, self._context.aside))
 
     @cached_property
     def agent(self) -> Agent:

@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class CallSurroundings:
     """Where a handle is used: in the program, or in a tool that an agent has called."""
 
     cancel: Cancel | None = None
@@ -36,7 +36,7 @@ class Surroundings:
 class SessionLink:
     """One session for its handles, which keep only their own identity besides it."""
 
-    def __init__(self, runtime: Runtime, session: SessionId, root: AgentId, around: Surroundings) -> None:
+    def __init__(self, runtime: Runtime, session: SessionId, root: AgentId, around: CallSurroundings) -> None:
         self.runtime = runtime
         self.session = session
         self.root = root

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agentmesh.api.agent import Agent, Who, find_agent
 from agentmesh.api.board import Board
-from agentmesh.api.link import SessionLink, Surroundings
+from agentmesh.api.link import CallSurroundings, SessionLink
 from agentmesh.api.seconds import Span, seconds_of
 from agentmesh.api.several import send_to_several
 from agentmesh.api.stream import Stream
@@ -41,7 +41,7 @@ _PAUSE = 0.5
 class Session:
     """A tree of agents with one root. ``Mesh.start_session`` and ``Mesh.resume_session`` return handles."""
 
-    def __init__(self, runtime: Runtime, row: Row, around: Surroundings | None = None) -> None:
+    def __init__(self, runtime: Runtime, row: Row, around: CallSurroundings | None = None) -> None:
         self.id: SessionId = row.id
         self.title = row.title
         self.workdir = row.workdir
@@ -49,7 +49,7 @@ class Session:
         """Tools and types that a program must have to run the session: ``tool weather``."""
         self.database = runtime.core.settings.database or ""
         """The name of the database that it is in; empty for one without a name."""
-        self._link = SessionLink(runtime, row.id, row.root_id, around or Surroundings())
+        self._link = SessionLink(runtime, row.id, row.root_id, around or CallSurroundings())
         self.root = Agent(self._link, Ref(row.root_id, "root"))
         self._streaming = threading.Lock()
 

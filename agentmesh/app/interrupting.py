@@ -15,7 +15,7 @@ _SETTLE: Final = 8.0
 """Seconds in which interrupted agents may come to rest."""
 
 
-class Stopped(NamedTuple):
+class InterruptedAgents(NamedTuple):
     """The result of ``interrupt_until_rest``."""
 
     interrupted: Sequence[Ref]
@@ -26,7 +26,7 @@ class Stopped(NamedTuple):
 
 def interrupt_until_rest(
     database: Database, look: Callable[[], Iterable[AgentView]], pause: Callable[[Sequence[AgentId]], object]
-) -> Stopped:
+) -> InterruptedAgents:
     """Interrupt all agents that ``look`` returns, the deepest first, until none of them is working or 8 s have passed.
 
     ``look`` is called once per round, ``pause`` between two rounds, with the agents that were working.
@@ -40,4 +40,4 @@ def interrupt_until_rest(
         if time.monotonic() >= deadline:
             break
         pause([view.id for view in running])
-    return Stopped(list(interrupted.values()), running)
+    return InterruptedAgents(list(interrupted.values()), running)

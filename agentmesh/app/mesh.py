@@ -13,7 +13,8 @@ from agentmesh.app.background import BackgroundWorker
 from agentmesh.app.host_and_user import HostAndUser
 from agentmesh.app.models import ConfiguredModels
 from agentmesh.app.projects import Projects
-from agentmesh.app.serving import Service, Serving
+from agentmesh.app.serving import Serving, ServingResult
+from agentmesh.config.mcp import PREFIX
 from agentmesh.config.settings import Settings
 from agentmesh.domain.errors import UnknownSession, UsageError
 from agentmesh.domain.log import logger
@@ -375,6 +376,6 @@ class Mesh:
             )
         return found
 
-    def ensure_served(self, session: Session) -> Service:
+    def ensure_served(self, session: Session) -> ServingResult:
         """Start a worker in the background if none serves the session and one could; return what was done."""
         return self.serving.ensure(session)

@@ -24,7 +24,7 @@ _AGAIN: Final = 10.0
 """Seconds before a database that did not answer is asked again."""
 
 
-class Answers(NamedTuple, Generic[Answer]):
+class DatabaseAnswers(NamedTuple, Generic[Answer]):
     """What databases have answered to a question, in the order of the configuration."""
 
     given: Mapping[str, Answer]
@@ -110,7 +110,7 @@ class Meshes:
 
     def ask(
         self, question: Callable[[Mesh], Answer], names: Collection[str] | None = None, *, patience: float = _PATIENCE
-    ) -> Answers[Answer]:
+    ) -> DatabaseAnswers[Answer]:
         """Ask all databases (or these) at the same time; one that is slow or dead does not hold up the rest.
 
         A question only reads. ``patience``: seconds until a database must have let us in; then it has time to answer.
@@ -183,7 +183,7 @@ class Meshes:
 
     def _without_twins(
         self, replies: Mapping[str, _Reply[Answer]], missing: dict[str, AgentmeshError]
-    ) -> Answers[Answer]:
+    ) -> DatabaseAnswers[Answer]:
         given: dict[str, Answer] = {}
         names: dict[str, str] = {}
         for name in self._meshes:
@@ -195,7 +195,7 @@ class Meshes:
                 given[name] = answer
             else:
                 missing[name] = same_database(twin, name)
-        return Answers(given, missing)
+        return DatabaseAnswers(given, missing)
 
 
 def same_database(twin: str, name: str) -> ConfigError:

@@ -34,7 +34,7 @@ LOG = logger(__name__)
 RESUME: Final = "Run `agentmesh sessions move --resume`: it looks how far the move came, and finishes or undoes it."
 
 
-class Moved(NamedTuple):
+class MovedSession(NamedTuple):
     """A session that lives in another database now."""
 
     session_id: SessionId
@@ -64,7 +64,7 @@ class Resumed(NamedTuple):
     outcome: Outcome
 
 
-def move(databases: Databases, session: Session, source: Mesh, to: str) -> Moved:
+def move(databases: Databases, session: Session, source: Mesh, to: str) -> MovedSession:
     """Move a session to the database of this name, and remember it there.
 
     Raise SessionRunning, SessionChanged if it does not come to rest, UsageError if it is there or one of them cannot be
@@ -93,7 +93,7 @@ def move(databases: Databases, session: Session, source: Mesh, to: str) -> Moved
     if _try_to_settle(source, destination, this) is not Outcome.ARRIVED:
         raise DatabaseError(f"The session {short(session.id)} has left {origin}, and is sealed in {to}.", hint=RESUME)
     databases.whereabouts.remember(str(session.id), to)
-    return Moved(session.id, origin, to, left.rows, left.offsets)
+    return MovedSession(session.id, origin, to, left.rows, left.offsets)
 
 
 def resume(databases: Databases) -> Iterator[Resumed]:

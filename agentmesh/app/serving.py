@@ -25,7 +25,7 @@ class Obstacle(NamedTuple):
     """Why the model cannot be called from here."""
 
 
-class Service(NamedTuple):
+class ServingResult(NamedTuple):
     """The result of ``Serving.ensure``. If both fields are unset, a worker serves the session, or one is starting."""
 
     started: bool = False
@@ -42,14 +42,14 @@ class Serving:
         self._models = models
         self._background = background
 
-    def ensure(self, session: Session) -> Service:
+    def ensure(self, session: Session) -> ServingResult:
         """Start a worker in the background if none serves the session, none is starting, and one could run it."""
         provider = self.root_model(session.root_id).partition("/")[0]
         if self.is_served(session.id, provider):
-            return Service()
+            return ServingResult()
         if obstacle := self.obstacle(session):
-            return Service(obstacle=obstacle)
-        return Service(self._background.start(session, provider, partial(self.is_served, session.id, provider)))
+            return ServingResult(obstacle=obstacle)
+        return ServingResult(self._background.start(session, provider, partial(self.is_served, session.id, provider)))
 
     def is_served(self, session: SessionId, provider: str) -> bool:
         """Return whether a living worker runs those of the session's agents whose models are this provider's."""

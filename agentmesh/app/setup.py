@@ -25,7 +25,7 @@ _TRIAL = "the key"
 _SECONDS = 60.0
 
 
-class Server(NamedTuple):
+class ModelServer(NamedTuple):
     """A server that may be set up."""
 
     name: str
@@ -43,29 +43,29 @@ class Server(NamedTuple):
 
 
 KNOWN = (
-    Server("openai", "OpenAI", OPENAI_URL, "OPENAI_API_KEY"),
-    Server("openrouter", "OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    ModelServer("openai", "OpenAI", OPENAI_URL, "OPENAI_API_KEY"),
+    ModelServer("openrouter", "OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
 )
-OTHER = Server("", "Another server", "", wants_key=False)
+OTHER = ModelServer("", "Another server", "", wants_key=False)
 
 
-def servers() -> list[Server]:
+def servers() -> list[ModelServer]:
     """Return the servers to choose from; local ones only if they answer."""
     local = [
-        Server(_name_of(title), f"{title}, on this machine", url, wants_key=False)
+        ModelServer(_name_of(title), f"{title}, on this machine", url, wants_key=False)
         for url, title in model_list.local_servers().items()
     ]
     return [*KNOWN, *local, OTHER]
 
 
-def server_at(url: str) -> Server:
+def server_at(url: str) -> ModelServer:
     """Return the server at a URL that a person typed; raise NoModel for what is no URL."""
     url = url.strip().rstrip("/")
     host = _host_of(url)
     if not host:
         raise NoModel(f"{one_line(url, 80)} is no URL", hint="Write it as in https://models.example.com/v1.")
     known = next((server for server in KNOWN if server.base_url == url), None)
-    return known or Server(_name_of(host.removeprefix("api.")), host, url, wants_key=False)
+    return known or ModelServer(_name_of(host.removeprefix("api.")), host, url, wants_key=False)
 
 
 def _host_of(url: str) -> str:
@@ -78,7 +78,7 @@ def _host_of(url: str) -> str:
     return host or "" if parts.scheme in ("http", "https") and not any(map(str.isspace, url)) else ""
 
 
-def models_of(server: Server, key: str) -> list[str]:
+def models_of(server: ModelServer, key: str) -> list[str]:
     """Return the models that a server lists, sorted; empty if it has no list. Raise NoModel if it refuses."""
     try:
         return sorted(model_list.fetch(server.base_url, {"Authorization": f"Bearer {key}"} if key else {}))
@@ -93,7 +93,7 @@ def models_of(server: Server, key: str) -> list[str]:
         raise NoModel(f"{server.title} does not answer: {why}", hint="Is it running, and the URL right?") from None
 
 
-def try_model(settings: Settings, server: Server, key: str, model: str) -> None:
+def try_model(settings: Settings, server: ModelServer, key: str, model: str) -> None:
     """Ask the model one short question; raise ModelError or NoModel with the reason if it does not answer."""
     from agentmesh.llm.models import Models
     from agentmesh.llm.port import ChatRequest, Watch
@@ -114,7 +114,7 @@ def try_model(settings: Settings, server: Server, key: str, model: str) -> None:
         models.close()
 
 
-def remember(environ: Mapping[str, str], server: Server, key: str, model: str) -> Path:
+def remember(environ: Mapping[str, str], server: ModelServer, key: str, model: str) -> Path:
     """Make the model that of new sessions, and keep the key unless the environment has it; return the file."""
     values: dict[tuple[str, ...], str] = {("model",): f"{server.name}/{model}"}
     place = ("providers", server.name)

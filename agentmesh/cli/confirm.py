@@ -45,7 +45,7 @@ def confirmed(what: str, *, yes: bool) -> bool:
     return False
 
 
-class Planned(Protocol):
+class FileOperation(Protocol):
     """The result of an operation on files, or a preview of it."""
 
     @property
@@ -61,7 +61,7 @@ class Planned(Protocol):
         """The files that it writes."""
 
 
-R = TypeVar("R", bound=Planned)
+R = TypeVar("R", bound=FileOperation)
 
 
 def carried_out(shown: R, question: Callable[[R, bool], str], do: Callable[[str | None], R], *, yes: bool) -> R | None:

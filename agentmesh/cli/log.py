@@ -55,14 +55,14 @@ def log(
             say(f"{ref.name} ({short(ref.id)}) in session {short(session.id)}")
         if inherited:
             _show_inherited(mesh, ref, session.id, show)
-        reading = _Reading(mesh, ref, show, tell_task)
+        reading = _LogReader(mesh, ref, show, tell_task)
         if follow:
             _follow(mesh, ref, session.id, reading)
         else:
             reading.show_new()
 
 
-class _Reading:
+class _LogReader:
     """The part of one agent's conversation that was shown."""
 
     def __init__(self, mesh: Mesh, ref: Ref, show: Show, tell_task: TellTask | None) -> None:
@@ -96,7 +96,7 @@ class _Reading:
                 self._tell_task(task)
 
 
-def _follow(mesh: Mesh, ref: Ref, session: SessionId, reading: _Reading) -> None:
+def _follow(mesh: Mesh, ref: Ref, session: SessionId, reading: _LogReader) -> None:
     from agentmesh.api.changes import Changes
     from agentmesh.store import agents
 

@@ -14,7 +14,7 @@ from agentmesh.cli.talk import complain, say
 from agentmesh.domain.errors import ModelError, NoModel, UsageError
 
 if TYPE_CHECKING:
-    from agentmesh.app.setup import Server
+    from agentmesh.app.setup import ModelServer
 
 _LISTED = 30
 """Models that are printed; any can be typed."""
@@ -53,7 +53,7 @@ def setup(*, place: PlaceOptions) -> int:
     return 0
 
 
-def _choose_server(servers: list[Server]) -> Server:
+def _choose_server(servers: list[ModelServer]) -> ModelServer:
     from agentmesh.app import setup as steps
 
     for number, server in enumerate(servers, 1):
@@ -68,7 +68,7 @@ def _choose_server(servers: list[Server]) -> Server:
     return chosen
 
 
-def _ask_key(server: Server) -> str:
+def _ask_key(server: ModelServer) -> str:
     if server.has_key(os.environ):
         return os.environ[server.api_key_env or ""].strip()
     if not server.wants_key and server.title.endswith("on this machine"):

@@ -25,7 +25,7 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ExportedEntry:
     """One row, or a message in it."""
 
     seq: int
@@ -42,7 +42,7 @@ class Entry:
     """References to images of the row."""
 
 
-def conversation(snap: SessionSnapshot, clean: Cleaner, agent: Mapping[str, Any]) -> Iterator[Entry]:
+def conversation(snap: Snapshot, clean: Cleaner, agent: Mapping[str, Any]) -> Iterator[ExportedEntry]:
     """Yield the rows of an agent, cleaned; after the result of a wait, the messages that the wait took."""
     for row in snap.of_agent("transcript", agent["id"]):
         reporters = snap.reporters(Row(row["agent_id"], row["seq"], row["kind"], row["content"]))
@@ -54,9 +54,9 @@ def conversation(snap: SessionSnapshot, clean: Cleaner, agent: Mapping[str, Any]
             yield _entry(kept, "user" if one.by_user else "mail", _taken(one), part)
 
 
-def _entry(row: Mapping[str, Any], kind: str, told: _Told, part: int = 0) -> Entry:
+def _entry(row: Mapping[str, Any], kind: str, told: _Told, part: int = 0) -> ExportedEntry:
     head, text, folds, failed = told
-    return Entry(
+    return ExportedEntry(
         row["seq"],
         row["created_at"],
         kind,

@@ -21,7 +21,7 @@ from agentmesh.domain.ids import AgentId, short
 from agentmesh.export import lanes, svg
 from agentmesh.export.cells import summary
 from agentmesh.export.cleaning import Cleaner, line, readable
-from agentmesh.export.entries import Entry, conversation
+from agentmesh.export.entries import ExportedEntry, conversation
 from agentmesh.export.figures import GLYPHS, clock, lasting, moment, number, offset, tree
 from agentmesh.store.export import SessionSnapshot
 
@@ -178,7 +178,7 @@ def _conversation(
     yield "</div></details>\n"
 
 
-def _images(snap: SessionSnapshot, entry: Entry) -> Iterator[str]:
+def _images(snap: Snapshot, entry: ExportedEntry) -> Iterator[str]:
     """Yield the images of a row, as parts of the page."""
     for one in entry.images:
         if data := snap.image(one["sha256"]):
@@ -188,7 +188,7 @@ def _images(snap: SessionSnapshot, entry: Entry) -> Iterator[str]:
             yield f'<img loading="lazy" alt="{_text(images.label(one))}" src="{url}">'
 
 
-def _row(entry: Entry, anchor: str, zone: tzinfo | None, pictures: Iterable[str] = ()) -> Iterator[str]:
+def _row(entry: ExportedEntry, anchor: str, zone: tzinfo | None, pictures: Iterable[str] = ()) -> Iterator[str]:
     bad = " bad" if entry.failed else ""
     yield f'<div class="row {entry.kind}{bad}" id="{anchor}">'
     if entry.head:

@@ -26,7 +26,7 @@ _POINTS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class LaneSpan:
     """An activity of an agent; maybe several of them, too close together to be drawn separately."""
 
     kind: str
@@ -66,7 +66,7 @@ class Lane:
     ended: datetime
     """End of the drawn part of its life."""
     died: bool
-    spans: tuple[Span, ...]
+    spans: tuple[LaneSpan, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +124,14 @@ def _lane(snap: SessionSnapshot, guide: str, row: timeline.LaneRow, ended: datet
     return Lane(row.id, guide, row.name, row.status, row.created_at, end, row.died_at is not None, spans)
 
 
-def _merged(snap: SessionSnapshot, row: timeline.LaneRow, end: datetime, nearest: timedelta) -> Iterator[Span]:
+def _merged(snap: Snapshot, row: timeline.LaneRow, end: datetime, nearest: timedelta) -> Iterator[LaneSpan]:
     """Yield the agent's spans; merge spans of one kind if they and the time between them are below ``nearest``."""
-    last: dict[tuple[str, bool], Span] = {}
+    last: dict[tuple[str, bool], LaneSpan] = {}
     for found in timeline.spans(snap.conn, row.id):
         snap.keep_time()
         finish = min(found.ended, end) if found.ended else end
         began = max(min(found.began, finish), row.created_at)
-        span = Span(found.kind, found.name, began, finish, 1, found.failed, found.ended is None)
+        span = LaneSpan(found.kind, found.name, began, finish, 1, found.failed, found.ended is None)
         key = span.kind, span.failed
         before = last.get(key)
         if before is not None and _inseparable(before, span, nearest):
@@ -144,7 +144,7 @@ def _merged(snap: SessionSnapshot, row: timeline.LaneRow, end: datetime, nearest
     yield from last.values()
 
 
-def _inseparable(before: Span, span: Span, nearest: timedelta) -> bool:
+def _inseparable(before: LaneSpan, span: LaneSpan, nearest: timedelta) -> bool:
     """Return whether every drawing would show the two as one."""
     lengths = (before.ended - before.began, span.ended - span.began, span.began - before.ended)
     return max(lengths) < nearest and not (before.open or span.open)

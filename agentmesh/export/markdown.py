@@ -11,7 +11,7 @@ from agentmesh.domain.figures import money
 from agentmesh.domain.ids import short
 from agentmesh.domain.text import fence
 from agentmesh.export.cleaning import Cleaner, line, readable
-from agentmesh.export.entries import Entry, conversation
+from agentmesh.export.entries import ExportedEntry, conversation
 from agentmesh.export.figures import GLYPHS, clock, lasting, moment, number, offset, tree
 from agentmesh.store.export import SessionSnapshot
 
@@ -95,7 +95,7 @@ def _about(agent: Mapping[str, Any], zone: tzinfo | None) -> str:
     return " · ".join(parts)
 
 
-def _entry(entry: Entry, zone: tzinfo | None) -> Iterator[str]:
+def _entry(entry: ExportedEntry, zone: tzinfo | None) -> Iterator[str]:
     if entry.head:
         yield from ("", f"**{escaped(entry.head)}** · {clock(entry.at, zone)}")
     if entry.text:

@@ -11,7 +11,7 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.text import one_line
 from agentmesh.export.cleaning import line
 from agentmesh.export.figures import clock, lasting
-from agentmesh.export.lanes import USER, Lane, Span, Timeline
+from agentmesh.export.lanes import USER, Lane, LaneSpan, Timeline
 
 ROW: Final = 26
 """Height of a lane."""
@@ -101,7 +101,7 @@ def _letters(timeline: Timeline, rows: Mapping[AgentId, int], zone: tzinfo | Non
         )
 
 
-def _span_title(lane: Lane, span: Span, zone: tzinfo | None) -> str:
+def _span_title(lane: Lane, span: LaneSpan, zone: tzinfo | None) -> str:
     name = one_line(line(span.name), 60)
     what = {"model": f"model call, {name}", "tool": name, "wait": f"in {name}", "ask": f"asks a person: {name}"}
     times = f" (and {span.count - 1:,} more)" if span.count > 1 else ""

@@ -22,7 +22,7 @@ from agentmesh.domain.log import logger
 from agentmesh.engine.tool import Effect, ToolError
 from agentmesh.mcp import tools
 from agentmesh.mcp.member import Member
-from agentmesh.mcp.stdin import Lines, pass_on
+from agentmesh.mcp.stdin import StdinLines, pass_on
 from agentmesh.mcp.waiting import Waits, in_thread
 
 LOG = logger(__name__)
@@ -77,7 +77,7 @@ def serve_stdio(member: Member) -> None:
 
 
 async def _serve_stdio(member: Member) -> None:
-    server, lines = build(member), Lines()
+    server, lines = build(member), StdinLines()
     requests: anyio.AsyncFile[str] = anyio.wrap_file(lines)
     onward, messages = anyio.create_memory_object_stream[SessionMessage | Exception]()
     async with (

@@ -25,7 +25,7 @@ from agentmesh.domain.text import one_line
 LOG = logger(__name__)
 
 
-class Lines(TextIOWrapper):
+class StdinLines(TextIOWrapper):
     """What the client writes, without a byte order mark. Halves of characters, which models write, become U+FFFD.
 
     The SDK answers no request with one. Nothing else reads from stdin.
@@ -61,7 +61,7 @@ class Outgoing(Protocol):
     async def aclose(self) -> None: ...
 
 
-async def pass_on(lines: Lines, incoming: Incoming, server: Outgoing, client: Outgoing) -> None:
+async def pass_on(lines: StdinLines, incoming: Incoming, server: Outgoing, client: Outgoing) -> None:
     """Pass messages to the server until stdin ends; tell the client of each line that is not a message."""
     try:
         async for message in incoming:

@@ -40,12 +40,12 @@ class WorkerMetrics:
         figures = LatestFigures(lambda: database.run(metrics.mesh, idempotent=True))
         self._registry.register(_State(lambda: [*_own(worker, slots), *_connections(database), *_mesh(figures.get())]))
 
-    def served(self, host: str, port: int) -> Served:
+    def served(self, host: str, port: int) -> MetricsServer:
         """Answer scrapes at this address until the result is closed; raise OSError if it cannot be used."""
-        return Served(*start_http_server(port, host, self._registry))
+        return MetricsServer(*start_http_server(port, host, self._registry))
 
 
-class Served:
+class MetricsServer:
     """A server that answers scrapes; a context manager that ends it."""
 
     def __init__(self, server: WSGIServer, thread: threading.Thread) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import agentmesh
-from agentmesh.app.serving import Service
+from agentmesh.app.serving import ServingResult
 from tests.api.conftest import InThread, Open
 from tests.fixtures.engine import Rig, until
 
@@ -33,7 +33,7 @@ def test_the_threads_of_one_process_start_one_worker(open_mesh: Open):
         assert sorted(one.started for one in done) == [False, False, False, True]
         assert all(one.obstacle is None for one in done)
         until(lambda: core.serving.is_served(session.id, "demo"), "the worker")
-        assert core.ensure_served(session) == Service()
+        assert core.ensure_served(session) == ServingResult()
     finally:
         assert core.background.process is not None
         core.background.process.terminate()
@@ -83,5 +83,5 @@ def test_another_model_server_is_an_obstacle_unless_a_worker_serves_the_session(
     assert obstacle.no_model is not None
     assert "another server" in obstacle.no_model.message
     with mesh.worker():
-        assert core.ensure_served(session) == Service()
+        assert core.ensure_served(session) == ServingResult()
     assert core.background.process is None

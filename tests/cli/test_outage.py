@@ -69,7 +69,7 @@ def test_log_goes_on_after_an_outage_and_loses_no_row(far, proxy, mesh, here, mo
     shown: queue.Queue[str] = queue.Queue()
     mesh.begin(child)
     ref = Ref(child, "child")
-    reading = log._Reading(far, ref, lambda row, _name: shown.put(row.kind), None)
+    reading = log._LogReader(far, ref, lambda row, _name: shown.put(row.kind), None)
     ended = in_thread(log._follow, far, ref, mesh.session_of(here), reading)
     assert shown.get(timeout=SECONDS) == "user"
     proxy.refuse()

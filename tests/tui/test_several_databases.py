@@ -13,7 +13,7 @@ import pytest
 
 from agentmesh.app.databases import Databases
 from agentmesh.app.mesh import Mesh
-from agentmesh.app.meshes import Answers
+from agentmesh.app.meshes import DatabaseAnswers
 from agentmesh.app.moving import move
 from agentmesh.config.settings import load
 from agentmesh.domain.errors import DatabaseUnreachable
@@ -161,8 +161,8 @@ def test_a_screen_that_is_covered_follows_once_it_is_seen_again(databases, tmp_p
 
 def test_the_list_of_sessions_says_why_no_database_answers(databases):
     class Silent:
-        def ask(self, _question: object) -> Answers[Any]:
-            return Answers({}, {"a": DatabaseUnreachable("The database a cannot be reached.")})
+        def ask(self, _question: object) -> DatabaseAnswers[Any]:
+            return DatabaseAnswers({}, {"a": DatabaseUnreachable("The database a cannot be reached.")})
 
     with pytest.raises(DatabaseUnreachable, match="cannot be reached"):
         _listed(databases.mesh("a"), Silent())  # type: ignore[arg-type]

@@ -37,10 +37,10 @@ def progress(*, quiet: bool) -> Progress:
 
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not (quiet and sys.stdout.isatty()):
         return LiveTree()
-    return Progress() if quiet else Lines()
+    return Progress() if quiet else ProgressLines()
 
 
-class Lines(Progress):
+class ProgressLines(Progress):
     """Prints a line for each agent that begins or changes its state, and for waiting model calls; no escape bytes."""
 
     def __init__(self) -> None:
