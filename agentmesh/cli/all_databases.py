@@ -21,7 +21,7 @@ class AllDatabases:
     def __init__(self, databases: Mesh | Databases) -> None:
         """With a mesh, it is the only one."""
         self._databases = databases
-        self._told: set[str] = set()
+        self._named: set[str] = set()
 
     @property
     def are_several(self) -> bool:
@@ -34,8 +34,8 @@ class AllDatabases:
             return {"": question(self._databases)}
         answers = self._databases.ask(question)
         given = answers.some()
-        complain_without({name: why for name, why in answers.missing.items() if name not in self._told})
-        self._told |= answers.missing.keys()
+        complain_without({name: why for name, why in answers.missing.items() if name not in self._named})
+        self._named |= answers.missing.keys()
         return given
 
     def mesh(self, name: str) -> Mesh:

@@ -185,7 +185,7 @@ def _answer(
             continue
         answered.append({"request_id": request.id, "agent_id": request.agent_id, "name": request.name, "answer": said})
         if not as_json:
-            say(_told(request, said))
+            say(_sentence(request, said))
             print(request.id)
     if as_json and answered:
         emit(answered[0] if len(chosen) == 1 else answered)
@@ -234,7 +234,7 @@ def _arguments(text: str) -> dict[str, Any]:
     return value
 
 
-def _told(request: Request, words: dict[str, Any]) -> str:
+def _sentence(request: Request, words: dict[str, Any]) -> str:
     from agentmesh.cli.render.requests import rules_text
 
     if request.agents is not None and not request.rules:

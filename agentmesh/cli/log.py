@@ -73,7 +73,7 @@ class _LogReader:
         self._cursors = Cursors(mesh.database)
         self._step = 0
         """The newest step, if it asked for tasks: their sub-agents become known later than its row."""
-        self._told: set[int] = set()
+        self._shown: set[int] = set()
 
     def show_new(self) -> None:
         """Show the rows since the last call, and the sub-agents of the tasks that they ask for."""
@@ -82,7 +82,7 @@ class _LogReader:
             self._show(row, self._ref.name)
             if row.kind == Kind.ASSISTANT:
                 gives = any(call.get("name") == "task" for call in row.content.get("calls") or [])
-                self._step, self._told = row.seq if gives else 0, set()
+                self._step, self._shown = row.seq if gives else 0, set()
                 self._tell_tasks()
 
     def _tell_tasks(self) -> None:
@@ -91,8 +91,8 @@ class _LogReader:
         if self._tell_task is None or not self._step:
             return
         for task in self._database.run(tasks.given, self._ref.id, self._step, idempotent=True):
-            if task.ordinal not in self._told:
-                self._told.add(task.ordinal)
+            if task.ordinal not in self._shown:
+                self._shown.add(task.ordinal)
                 self._tell_task(task)
 
 

@@ -56,13 +56,13 @@ def todo(
         session, run = place.find_session(mesh), mesh.database.run
         if content is not None:
             number = run(todos.add_todo, session.id, None, content, after)
-            _told({"todo_id": number}, str(number), as_json=as_json, say=print)
+            _report({"todo_id": number}, str(number), as_json=as_json, say=print)
         elif done is not None:
             run(todos.finish_todo, session.id, None, done, note, idempotent=True)
-            _told({"done": done}, f"Todo {done} is done.", as_json=as_json)
+            _report({"done": done}, f"Todo {done} is done.", as_json=as_json)
         elif release is not None:
             run(todos.release_todo, session.id, None, release, idempotent=True)
-            _told({"released": release}, f"Todo {release} is open.", as_json=as_json)
+            _report({"released": release}, f"Todo {release} is open.", as_json=as_json)
         else:
             _list(run(todos.board, session.id, idempotent=True), as_json=as_json)
 
@@ -77,7 +77,7 @@ def _list(found: Sequence[BoardTodo], *, as_json: bool) -> None:
         say("Nothing is on the board.")
 
 
-def _told(data: dict[str, int], words: str, *, as_json: bool, say: Callable[[str], None] = say) -> None:
+def _report(data: dict[str, int], words: str, *, as_json: bool, say: Callable[[str], None] = say) -> None:
     if as_json:
         emit(data)
     else:

@@ -47,15 +47,15 @@ def conversation(snap: Snapshot, clean: Cleaner, agent: Mapping[str, Any]) -> It
     for row in snap.of_agent("transcript", agent["id"]):
         reporters = snap.reporters(Row(row["agent_id"], row["seq"], row["kind"], row["content"]))
         kept = clean.row(row)
-        mail = wait_result.taken(Row(row["agent_id"], row["seq"], row["kind"], kept["content"]), reporters)
-        shown = _entry(kept, str(row["kind"]), _told(str(row["kind"]), kept["content"], agent["name"], mail))
+        mail = waited.taken(Row(row["agent_id"], row["seq"], row["kind"], kept["content"]), reporters)
+        shown = _entry(kept, str(row["kind"]), _parts_of(str(row["kind"]), kept["content"], agent["name"], mail))
         yield replace(shown, images=images.of_row(row["kind"], row["content"]))
         for part, one in enumerate(mail, 1):
             yield _entry(kept, "user" if one.by_user else "mail", _taken(one), part)
 
 
-def _entry(row: Mapping[str, Any], kind: str, told: _Told, part: int = 0) -> ExportedEntry:
-    head, text, folds, failed = told
+def _entry(row: Mapping[str, Any], kind: str, parts: _Parts, part: int = 0) -> ExportedEntry:
+    head, text, folds, failed = parts
     return ExportedEntry(
         row["seq"],
         row["created_at"],
@@ -68,11 +68,11 @@ def _entry(row: Mapping[str, Any], kind: str, told: _Told, part: int = 0) -> Exp
     )
 
 
-_Told = tuple[str, str, list[Fold], bool]
+_Parts = tuple[str, str, list[Fold], bool]
 """Head, text, folds, whether it failed."""
 
 
-def _told(kind: str, content: Mapping[str, Any], name: str, mail: Sequence[Taken]) -> _Told:
+def _parts_of(kind: str, content: Mapping[str, Any], name: str, mail: Sequence[Taken]) -> _Parts:
     match kind:
         case Kind.USER:
             return (
@@ -102,7 +102,7 @@ def _told(kind: str, content: Mapping[str, Any], name: str, mail: Sequence[Taken
             return kind, _words(content.get("text") or content.get("label")), [], False
 
 
-def _answer(content: Mapping[str, Any], name: str) -> _Told:
+def _answer(content: Mapping[str, Any], name: str) -> _Parts:
     folds = _folded("reasoning", _words(content.get("reasoning")))
     folds += [
         Fold(
@@ -115,14 +115,14 @@ def _answer(content: Mapping[str, Any], name: str) -> _Told:
     return f"{name}{note}{cut}", _words(content.get("text")), folds, False
 
 
-def _taken(mail: Taken) -> _Told:
+def _taken(mail: Taken) -> _Parts:
     """Return a message that a wait took, in the form of any other message."""
     if mail.by_user:
         return _noted("user", mail.notes), mail.text, [], False
     return _mail(mail.name, mail.text, mail.notes, mail.failed)
 
 
-def _mail(name: str, text: str, note: str, failed: bool) -> _Told:
+def _mail(name: str, text: str, note: str, failed: bool) -> _Parts:
     return _noted(f"mail from {name}", note), text, [], failed
 
 
@@ -130,7 +130,7 @@ def _noted(head: str, note: str) -> str:
     return f"{head}, {note}" if note else head
 
 
-def _result(content: Mapping[str, Any], mail: Sequence[Taken]) -> _Told:
+def _result(content: Mapping[str, Any], mail: Sequence[Taken]) -> _Parts:
     result = content.get("result")
     failed = isinstance(result, dict) and "error" in result
     title = f"← {content.get('name')}" + (": error" if failed else "")

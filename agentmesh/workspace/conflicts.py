@@ -71,7 +71,7 @@ def news(workspaces: WorkspaceFiles, agent: AgentId) -> str | None:
     if not found:
         return None
     run(rows.told, [one.id for one in found], idempotent=True)
-    return " ".join(_told(name, same) for name, same in _by_other(found).items())
+    return " ".join(_sentence(name, same) for name, same in _by_other(found).items())
 
 
 def _by_other(found: Collection[Conflict]) -> dict[str, list[Conflict]]:
@@ -81,7 +81,7 @@ def _by_other(found: Collection[Conflict]) -> dict[str, list[Conflict]]:
     return grouped
 
 
-def _told(name: str, found: Collection[Conflict]) -> str:
+def _sentence(name: str, found: Collection[Conflict]) -> str:
     paths = [one.path for one in found]
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
     return (

@@ -15,7 +15,7 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import AgentView
 from agentmesh.domain.states import AgentStatus
 
-_TOLD_EVERY = 10.0
+_REPEAT_AFTER = 10.0
 
 
 class Progress:
@@ -45,7 +45,7 @@ class ProgressLines(Progress):
 
     def __init__(self) -> None:
         self._before: dict[AgentId, str] = {}
-        self._told: dict[str, float] = {}
+        self._reported: dict[str, float] = {}
         """When each reason for a pause was last reported."""
 
     def show(self, agents: Sequence[AgentView]) -> None:
@@ -62,8 +62,8 @@ class ProgressLines(Progress):
     def _tell_pause(self, agent: AgentView) -> None:
         """Print why nothing happens: once for all agents with the same reason, and again every ten seconds."""
         why, now = agent.activity.partition(": ")[2] or agent.activity, time.monotonic()
-        if now - self._told.get(why, -math.inf) >= _TOLD_EVERY:
-            self._told[why] = now
+        if now - self._reported.get(why, -math.inf) >= _REPEAT_AFTER:
+            self._reported[why] = now
             say(f"{agent.path}  {agent.activity}")
 
 
