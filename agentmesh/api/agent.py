@@ -189,7 +189,7 @@ class Agent:
                 )
             if ended.status == AgentStatus.DEAD:
                 raise ModelError(f"{child.name} was killed before it was done")
-            if schema is None:  # of a check alone the report is a text
+            if schema is None:  # with a check alone, the report is text
                 return child.output() if check is None else str(child.result()["result"])
             return child.result(schema) if isinstance(schema, builtins.type) else child.result()
         finally:
@@ -273,7 +273,7 @@ class Agent:
     # Files
 
     def changes(self, *, since: int | None = None) -> Sequence[Change]:
-        """Return what it and all below it changed in files, each call and file, oldest first; at most 1,000.
+        """Return the changes in files by it and all below it, each call and file, oldest first; at most 1,000.
 
         ``since``: only after this row of it. In a Git repository the changes by commands are among them; elsewhere only
         edit and write are known.
@@ -402,9 +402,9 @@ class Agent:
     def result(self, model: type[Model] | None = None) -> dict[str, Any] | Model:
         """Return its newest report of a fixed form, as a pydantic model or as a dict.
 
-        It is that of a fork with a schema or a check, or of a sub-agent whose task had one. Raise ModelError if there
-        was no valid report, what ``output`` raises if its turn ended otherwise, UsageError if it has not reported yet,
-        if its reports have no form, or if the result does not fit the model.
+        It comes from a fork with a schema or a check, or from a sub-agent whose task had one. Raise ModelError if there
+        was no valid report, the errors of ``output`` if its turn ended otherwise, UsageError if it has not reported
+        yet, if its reports have no form, or if the result does not fit the model.
         """
         found = self._link.run(forms.reported, self.id, idempotent=True)
         if found is None:

@@ -25,7 +25,7 @@ class Board:
         self._agent = agent
 
     def todos(self) -> Sequence[BoardTodo]:
-        """Return what is not done, oldest first, and then the newest 20 that are done."""
+        """Return the todos that are not done, oldest first, and then the newest 20 that are done."""
         return self._link.run(todos.board, self._link.session, idempotent=True)
 
     def add(self, content: str, *, after: Sequence[int] = ()) -> int:

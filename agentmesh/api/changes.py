@@ -27,7 +27,7 @@ _SWEEP = 5.0
 
 
 class _Hint(NamedTuple):
-    """What one notification says of one agent."""
+    """The news of one notification about one agent."""
 
     agent: AgentId | None
     """None: it may concern any."""

@@ -130,7 +130,7 @@ class Mesh:
     def list_sessions(
         self, workdir: str | os.PathLike[str] | None = None, *, database: str | None = None
     ) -> Sequence[SessionSummary]:
-        """Return the newest 50 sessions of all databases, or those of one directory or database.
+        """Return the newest 50 sessions of all databases, or of one directory or database.
 
         A database that does not answer is left out, and the log says so.
         """

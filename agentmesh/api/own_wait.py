@@ -19,7 +19,7 @@ LONGEST: Final = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What an agent's wait received from one other agent, or from the user."""
+    """The part of a wait's result about one other agent, or about the user."""
 
     agent_id: AgentId | None
     """None: the user."""

@@ -1,4 +1,4 @@
-"""What all handles of one mesh share: the database, the one LISTEN connection, and the workers of this process."""
+"""The parts that all handles of one mesh share: the database, one LISTEN connection, and this process's workers."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Runtimes:
         return self._all()[0]
 
     def named(self, name: str) -> Runtime:
-        """Return that of the database with a name; raise ConfigError if it is unknown, or a DatabaseError."""
+        """Return the runtime of the database with a name; raise ConfigError if it is unknown, or a DatabaseError."""
         if self._several:
             return self._of(self._several.mesh(name))
         settings = self.core.settings
@@ -98,11 +98,11 @@ class Runtimes:
         return self.first
 
     def for_new_session(self) -> Runtime:
-        """Return that of a database where a session may begin, drawn by weight."""
+        """Return the runtime of a database where a session may begin, drawn by weight."""
         return self._of(self._several.for_new_session()) if self._several else self.first
 
     def find(self, session: str | None, workdir: Path) -> Runtime:
-        """Return that of the database which has a session, by default the newest of a directory."""
+        """Return the runtime of the database that has a session, by default the newest of a directory."""
         if self._several is None:
             return self.first
         found = self._several.find(session, (), workdir)
@@ -111,18 +111,18 @@ class Runtimes:
         return self._of(found)
 
     def of_session(self, session: SessionId) -> Runtime:
-        """Return that of the database which has a session."""
+        """Return the runtime of the database that has a session."""
         return self.find(str(session), Path())
 
     def of_agent(self, who: str) -> Runtime | None:
-        """Return that of the database which has the agent whose id is this or begins with it; None if none has."""
+        """Return the runtime of the database that has the agent whose id is this or begins with it, or None."""
         if self._several is None:
             return self.first
         found = self._several.of_agent(who)
         return None if found is None else self._of(found)
 
     def ask(self, question: Callable[[app.Mesh], Answer]) -> Mapping[str, Answer]:
-        """Return what each database answers; log which ones did not. Raise the error of the first if none has."""
+        """Return the answer of each database; log those that did not answer. Raise the first error if none answered."""
         if self._several is None:
             return {"": question(self.core)}
         answers = self._several.ask(question)

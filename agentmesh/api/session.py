@@ -256,7 +256,7 @@ class Session:
     # Money
 
     def cost(self, by: Literal["agent", "model", "day"] = "agent") -> Sequence[CostLine]:
-        """Return what the model calls used: calls, tokens and known cost, by agent, model or day (in UTC)."""
+        """Return the use of models: calls, tokens and known cost, by agent, model or day (in UTC)."""
         if by not in ("agent", "model", "day"):
             raise UsageError(f"cost is by agent, model or day, not by {by!r}")
         return self._link.run(budgets.costs, self.id, by, idempotent=True)

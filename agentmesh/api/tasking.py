@@ -1,4 +1,4 @@
-"""What ``Agent.task`` takes, for type checkers: its answer's type depends on the schema."""
+"""The arguments of ``Agent.task`` for type checkers: the type of its answer depends on the schema."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agentmesh.api.seconds import Span
 
 
 class TaskOptions(TypedDict, total=False):
-    """What it takes besides prompt and schema."""
+    """Arguments besides prompt and schema."""
 
     type: str
     name: str | None

@@ -1,4 +1,4 @@
-"""The composition root: it reads nothing by itself, opens what settings name, and gives all parts what they need."""
+"""The composition root: it opens the database that the settings name, and connects all parts of the program."""
 
 from __future__ import annotations
 

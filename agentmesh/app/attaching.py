@@ -24,7 +24,7 @@ from agentmesh.store.tx import Database
 MENTION: Final = re.compile(r"""(?:^|(?<=[\s("'`]))@(?:"([^"\n]+)"|([^\s@"'`]+))""")
 """A file in a text: ``@name``, or ``@"name with blanks"``."""
 AFTER: Final = ".,:;!?)"
-"""What may follow the name of a file in a sentence."""
+"""Punctuation that may follow the name of a file in a sentence."""
 
 
 class Attached(NamedTuple):

@@ -22,9 +22,9 @@ _WORKS: Final = 5.0
 """A worker that has run for so many seconds has begun to work."""
 _LOOK: Final = 0.1
 _MOST_WORDS: Final = 4_096
-"""Bytes at the end of the workers' log that are read for why one has ended."""
+"""Bytes at the end of the workers' log that are searched for the reason why a worker has ended."""
 _SAYS: Final = "agentmesh: "
-"""How the line begins in which a command says why it ends."""
+"""The beginning of a line in which a command says why it ends."""
 _MOST_BYTES: Final = 10_000_000
 """Size limit of the workers' log, checked when a worker starts; one older file is kept."""
 
@@ -139,7 +139,7 @@ class BackgroundWorker:
 
 
 def _last_words(file: str, since: int) -> str:
-    """Return what a command said last in the workers' log, after these bytes; empty if nothing."""
+    """Return the last message of a command in the workers' log after these bytes; "" if there is none."""
     try:
         with open(file, "rb") as log:
             log.seek(max(since, log.seek(0, os.SEEK_END) - _MOST_WORDS))

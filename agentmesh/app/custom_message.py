@@ -1,4 +1,4 @@
-"""What the commands and files of a custom command become in its message, under the permissions of an agent.
+"""Make the message of a custom command: run its commands and read its files, under the permissions of an agent.
 
 A template may be a project's, so nothing in it is trusted. Each command is judged as if the agent called `bash`, each
 file as if it called `read`, and both run by these tools, with the same walls and limits. All are judged before the
@@ -41,7 +41,7 @@ _SHOWN: Final = 200
 
 
 class MessageText(NamedTuple):
-    """A message."""
+    """The text of a message."""
 
     text: str
     words: str
@@ -104,7 +104,7 @@ class CustomMessage:
 
     @property
     def asks(self) -> Sequence[str]:
-        """What a person must agree to first, each with why."""
+        """The commands and files that a person must agree to first, each with the reason."""
         asking = (one for one in self._actions.values() if one.verdict.decision is Decision.ASK)
         return [f"{one.shown}: {one.verdict.reason}" for one in asking]
 
@@ -116,7 +116,7 @@ class CustomMessage:
 
     @property
     def digest(self) -> str:
-        """What stands for all that would run: a yes holds for it, not for what the file says later."""
+        """A hash of all that would run: a yes holds for it only, so a file that changes later needs another yes."""
         what = [[one.tool, one.piece.text, one.piece.path] for one in self._actions.values()]
         return hashlib.sha256(json.dumps([str(self._command.source), what]).encode()).hexdigest()[:16]
 
@@ -179,7 +179,7 @@ class CustomMessage:
         verdict = action.verdict
         agreed = verdict.decision is Decision.ASK
         approved = verdict.approved or agreed
-        # As in the engine: reading sees what a rule asks about only by a person's word.
+        # As in the engine: read shows a file that a rule asks about only after a person's yes.
         waives = approved if action.piece.kind is PieceKind.COMMAND else agreed
         return ToolContext(
             agent_id=self._agent.id,
@@ -194,7 +194,7 @@ class CustomMessage:
         )
 
     def _output(self, action: _Action, cancel: Cancel, before: Sequence[str]) -> str:
-        """Return what a command printed, fenced: foreign text must not pass for the person's words."""
+        """Return the output of a command in a fence, because foreign text must not pass for the person's words."""
         bash = Bash(Spawner(self._mesh.walls.home), self._mesh.walls)
         args, context = BashArgs(command=action.piece.text), self._context(action, cancel)
         found = self._tried(action, lambda: bash.run(args, context))

@@ -169,7 +169,7 @@ class Databases(Meshes):
         return True
 
     def _moved(self, session: str) -> SessionMoved | None:
-        """Return the error that says where a session has gone that no database has; None if none knows it."""
+        """Return an error with the new place of a session that no database has; None if none knows it."""
         answers = self.ask(lambda mesh: mesh.database.run(moves.departed, session, idempotent=True)).given
         found = [(gone.departed_at, name, gone) for name, gone in answers.items() if gone and gone.departed_at]
         last = max(found, key=lambda one: one[0], default=None)
@@ -207,7 +207,7 @@ class Databases(Meshes):
 
 
 def _copied(error: type[AgentmeshError], what: str, whole: str, names: Sequence[str]) -> AgentmeshError:
-    """Return what to say of an id that several databases have."""
+    """Return the error for an id that several databases have."""
     return error(
         f"the {what} {whole} is in the databases {' and '.join(names)}: one is a copy of the other",
         hint="--database NAME says which is meant. Take the copy out of [databases]: its agents would run too.",

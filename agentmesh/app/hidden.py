@@ -1,4 +1,4 @@
-"""Where the mesh keeps what no agent's command may see: its data, sockets, configuration and passwords."""
+"""The places that no agent's command may see: the mesh's data, sockets, configuration and passwords."""
 
 from __future__ import annotations
 

@@ -86,9 +86,9 @@ class Mesh:
         self.own_types: dict[str, AgentType] = {}
         """The same for types of sub-agents."""
         self.start_warning = ""
-        """What people should know about the newest session that began here: its model's context holds no turn."""
+        """A warning for people if the model of the newest session that began here has no room for one turn."""
         self.tell: Callable[[str], None] = lambda _words: None
-        """Called with what takes long while something else is done, on the thread that waits for it."""
+        """Called with a sentence about a step that takes long, on the thread that waits for it."""
         self.environ = environ
         self._closers: list[Callable[[], None]] = []
 
@@ -330,7 +330,7 @@ class Mesh:
         return dict(sorted({**tools, **self.own_tools}.items()))
 
     def delegation(self, workdir: Path | None = None) -> Delegation:
-        """Return what forks of a type and tasks need from the configuration."""
+        """Return the part of the configuration that tasks and forks of a type need."""
         from agentmesh.config import rules
         from agentmesh.tools.typed import Delegation
 
@@ -355,7 +355,7 @@ class Mesh:
         return [*found, *self.mcp_problems(workdir.resolve())]
 
     def mcp_problems(self, workdir: Path) -> list[Problem]:
-        """Return which MCP servers may not start, or failed to start in this process, and why."""
+        """Return the MCP servers that may not start, or failed to start in this process, and why."""
         configured = self.mcp_servers(workdir)
         return self.mcp.problems(workdir) if configured.servers else list(configured.problems)
 

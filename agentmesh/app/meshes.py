@@ -25,14 +25,14 @@ _AGAIN: Final = 10.0
 
 
 class DatabaseAnswers(NamedTuple, Generic[Answer]):
-    """What databases have answered to a question, in the order of the configuration."""
+    """The answers of databases to a question, in the order of the configuration."""
 
     given: Mapping[str, Answer]
     missing: Mapping[str, AgentmeshError]
     """Why the others have not."""
 
     def some(self) -> Mapping[str, Answer]:
-        """Return what was answered; raise the error of the first database if none has answered."""
+        """Return the answers; raise the error of the first database if none has answered."""
         if not self.given:
             raise next(iter(self.missing.values()))
         return self.given
@@ -199,14 +199,14 @@ class Meshes:
 
 
 def same_database(twin: str, name: str) -> ConfigError:
-    """Return what is said of a database that the configuration names twice."""
+    """Return the error for a database that the configuration names twice."""
     return ConfigError(
         f"The databases {twin} and {name} are the same one, so {name} is left out.", hint="Name it once in [databases]."
     )
 
 
 class _Reply(NamedTuple, Generic[Answer]):
-    """What one database has answered."""
+    """The answer of one database."""
 
     identity: str
     """Says which database it is; empty if the server does not tell."""
@@ -214,7 +214,7 @@ class _Reply(NamedTuple, Generic[Answer]):
 
 
 _Inbox = SimpleQueue[tuple[str, _Reply[Answer] | BaseException | None]]
-"""What the threads of a question report: None as soon as a database has let them in, then its reply or an error."""
+"""The reports of a question's threads: None as soon as a database has let one in, then its reply or an error."""
 
 
 class _Slot:

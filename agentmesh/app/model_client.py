@@ -25,7 +25,7 @@ class ModelClient:
         pauses, capabilities = Pauses(policy), Capabilities()
         self.models = Models(providers, policy, pauses, capabilities)
         self.news = ModelNews(pauses, capabilities, f"{place.host} pid {os.getpid()}")
-        """What this process and other workers tell each other of the models."""
+        """The news about models that this process and other workers exchange."""
 
     def close(self) -> None:
         """Close the connections."""

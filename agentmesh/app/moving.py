@@ -42,11 +42,11 @@ class MovedSession(NamedTuple):
     destination: str
     rows: int
     offsets: Mapping[str, int]
-    """What was added to its numbers, by table."""
+    """For each table, the offset that was added to its numbers."""
 
 
 class Outcome(StrEnum):
-    """What became of a move that was left unfinished."""
+    """The end of a move that was left unfinished."""
 
     ARRIVED = "arrived"
     STAYED = "stayed"
@@ -56,7 +56,7 @@ class Outcome(StrEnum):
 
 
 class Resumed(NamedTuple):
-    """A move that was left unfinished, and what became of it."""
+    """A move that was left unfinished, and its end."""
 
     session_id: SessionId
     source: str
@@ -97,7 +97,7 @@ def move(databases: Databases, session: Session, source: Mesh, to: str) -> Moved
 
 
 def resume(databases: Databases) -> Iterator[Resumed]:
-    """Finish or undo each move that was left, and yield what became of it.
+    """Finish or undo each move that was left, and yield its end.
 
     A move that is under way elsewhere, and has not departed, is called off; its mover says so.
     """

@@ -1,4 +1,4 @@
-"""What the other databases of a mesh know, for what one of them cannot decide alone."""
+"""Ask the other databases of a mesh about things that one of them cannot decide alone."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Projects:
     """Settings by working directory, read again after the project's file has changed; for any thread."""
 
     def __init__(self, settings: Settings) -> None:
-        """``settings``: those of this process's directory, or without a project."""
+        """``settings`` are for this process's directory, or without a project."""
         self._settings = settings
         self._lock = threading.Lock()
         self._known: dict[Path | None, tuple[_Seen, Settings]] = {}

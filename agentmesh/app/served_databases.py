@@ -124,7 +124,7 @@ class _Several:
         """Return the meshes of the databases that are not served yet and answer."""
         if all(name in served for name in self._served):
             return {}
-        # All are asked, also those that are served: only so is a second name of one of them seen as such.
+        # Ask all, also those that are served: otherwise a second name for one of them would not be noticed.
         answers = self._databases.ask(lambda mesh: mesh, self._served)
         for name, error in answers.missing.items():
             if name not in served:

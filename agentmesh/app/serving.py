@@ -52,7 +52,7 @@ class Serving:
         return ServingResult(self._background.start(session, provider, partial(self.is_served, session.id, provider)))
 
     def is_served(self, session: SessionId, provider: str) -> bool:
-        """Return whether a living worker runs those of the session's agents whose models are this provider's."""
+        """Return whether a living worker runs the session's agents whose models are this provider's."""
         from agentmesh.store import workers  # not before the screen shows the session
 
         return self._database.run(workers.serving, session, provider, idempotent=True)

@@ -1,4 +1,4 @@
-"""Sets a model up: which servers there are, whether one answers with a key, and remembering it."""
+"""Set a model up: list the servers, try one with a key, and remember it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def servers() -> list[ModelServer]:
 
 
 def server_at(url: str) -> ModelServer:
-    """Return the server at a URL that a person typed; raise NoModel for what is no URL."""
+    """Return the server at a URL that a person typed; raise NoModel if it is no URL."""
     url = url.strip().rstrip("/")
     host = _host_of(url)
     if not host:
@@ -115,7 +115,7 @@ def try_model(settings: Settings, server: ModelServer, key: str, model: str) -> 
 
 
 def remember(environ: Mapping[str, str], server: ModelServer, key: str, model: str) -> Path:
-    """Make the model that of new sessions, and keep the key unless the environment has it; return the file."""
+    """Make this the model of new sessions, and keep the key unless the environment has it; return the file."""
     values: dict[tuple[str, ...], str] = {("model",): f"{server.name}/{model}"}
     place = ("providers", server.name)
     values[(*place, "base_url")] = server.base_url

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agentmesh.workspace.results import MergeResult, Undone
 
 CHANGED = "What it would write has changed since you were asked."
-"""What is said before the question is asked again."""
+"""The sentence before the question is asked again."""
 ASKED = 12
 """Files that a question names; a command lists them all if there are more."""
 _OUTPUT = 20
@@ -21,7 +21,7 @@ _OUTPUT = 20
 
 
 class Said(NamedTuple):
-    """What people are told about an operation on files."""
+    """The words for people about the result of an operation on files."""
 
     text: str
     """A sentence, or several."""
@@ -30,7 +30,7 @@ class Said(NamedTuple):
 
 
 def about_merge(result: MergeResult, session: Session) -> Said:
-    """Return what a merge did, or why it did nothing."""
+    """Return the words about a merge: what it changed, or why it changed nothing."""
     from agentmesh.workspace.results import MergeStatus
 
     is_done = result.status in (MergeStatus.MERGED, MergeStatus.NOTHING, MergeStatus.PREVIEW) and not result.conflicts
@@ -64,7 +64,7 @@ def _merged(result: MergeResult, session: Session) -> str:
 
 
 def _left_to_solve(result: MergeResult) -> str:
-    """Return what conflicts after a merge downwards, in sentences after a space; empty if nothing does."""
+    """Return sentences, after a space, about the conflicts of a merge downwards; "" if there are none."""
     words = f" {result.target} finds conflict markers in {listed(result.marked)}." if result.marked else ""
     if result.unmarked:
         words += (
@@ -97,13 +97,13 @@ def merge_question(result: MergeResult, session: Session) -> tuple[str, str]:
 
 
 def about_undo(result: Undone, *, again: str, alone: str) -> Said:
-    """Return what an undo or a rewind did; ``again`` and ``alone`` say how to redo it, and to undo one file."""
+    """Return the words about an undo or a rewind; ``again`` and ``alone`` say how to redo it, and to undo one file."""
     merges = f"That undoes the merge of {', '.join(result.merges)}." if result.merges else ""
     return _about(result, merges, again, alone)
 
 
 def about_redo(result: Undone) -> Said:
-    """Return what a redo did."""
+    """Return the words about a redo."""
     merges = f"What was merged from {', '.join(result.merges)} is there again." if result.merges else ""
     row = "" if result.row is None else f"Its conversation has what came after row {result.row} again."
     return _about(replace(result, row=None), " ".join(filter(None, [row, merges])))

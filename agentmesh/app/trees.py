@@ -1,4 +1,4 @@
-"""What people and programs do with the files of agents: fork with a tree, merge, and take back."""
+"""Operations of people and programs on the files of agents: fork with a tree, merge, and take back."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ def fork(
     shape: Shape = SAME,
     report: bool = False,
 ) -> AgentId:
-    """Make a child of an agent; with ``own`` it gets a tree of its own, made from what its parent has now.
+    """Make a child of an agent; with ``own`` it gets a tree of its own, made from the files that its parent has now.
 
-    None is what its type says, or the session's default. ``lease`` is that of an external parent. ``shape``: what
-    differs from its parent, and the form of its report; its model is named as people do. With ``report`` its prompt
-    comes from its parent, which so gets its report. Raise as ``agents.fork`` does, and UsageError for an unknown type.
+    If ``own`` is None, its type decides, or else the session's default. ``lease`` belongs to an external parent.
+    ``shape`` says how the child differs from its parent, and the form of its report; it names the model as people do.
+    With ``report`` the prompt comes from its parent, which gets the report. Raise as ``agents.fork`` does,
+    and UsageError for an unknown type.
     """
     from agentmesh.store import agents
 
@@ -83,7 +84,7 @@ def _typed(
 
 
 def _with_form(shape: Shape) -> Shape:
-    """Return the shape with the form of the report as it is stored; raise UsageError for what is no schema or check."""
+    """Return the shape with the form of the report as it is stored; raise UsageError for a bad schema or check."""
     if shape.schema is None and shape.check is None:
         return shape
     from agentmesh.engine.tool import ToolError
@@ -142,7 +143,7 @@ def merge(
     agreed: str | None = None,
     progress: Callable[[str], None] = lambda _text: None,
 ) -> MergeResult:
-    """Merge the files of an agent's own tree into what it was made from, for a person; ``down``: the other way round.
+    """Merge the files of an agent's own tree into their origin for a person, or with ``down`` the other way round.
 
     ``check`` is a command that must exit with 0 in the merged files. ``agreed`` is the plan of the preview that a
     person has agreed to: if it has changed, the result is only a preview of the new one. ``progress`` is told what goes
@@ -170,7 +171,7 @@ def _check(mesh: Mesh, session: Session, agent: AgentId, check: str) -> CheckCom
 
 
 def target_of(result: MergeResult, session: Session) -> str:
-    """Return where a merge goes, for people: an agent's name, or the session's directory."""
+    """Return the target of a merge for people: the tree of an agent, or the session's directory."""
     return f"the tree of {result.target}" if result.target else shortened(session.workdir)
 
 

@@ -17,7 +17,7 @@ _MOST_BYTES: Final = 1_000_000
 
 
 class Whereabouts:
-    """The memory of this user on this host; if its file cannot be used, that of this process alone."""
+    """The memory of this user on this host; if its file cannot be used, only of this process."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file

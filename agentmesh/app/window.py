@@ -1,4 +1,4 @@
-"""A model's context against what every request of a session has: said when not even one turn fits."""
+"""Compare a model's context with the parts of every request of a session, and warn if not even one turn fits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ANSWER: Final = 1024
 
 
 def warning(model: str, window: int, system_prompt: str, tools: Sequence[Mapping[str, Any]], answer: int | None) -> str:
-    """Return what to tell people if one turn does not fit into a window, otherwise an empty text.
+    """Return a warning for people if one turn does not fit into a window, otherwise an empty text.
 
     ``answer`` is the limit of output tokens that the server is given, None if it decides itself.
     """

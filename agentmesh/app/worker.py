@@ -1,4 +1,4 @@
-"""Make a worker from what a mesh has: its models, tools, rules, and the database."""
+"""Make a worker from the parts of a mesh: its models, tools, rules, and the database."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _engine(mesh: Mesh, client: ModelClient, observing: Observer) -> Engine:
 
 
 def tending(mesh: Mesh, session: SessionId | None) -> Callable[[], None]:
-    """Return what a worker does at each tick; one that serves more than a session also erases expired ones."""
+    """Return the work of a worker at each tick; if it serves more than one session, it also erases expired ones."""
     age, tend = mesh.settings.retention.seconds, mesh.processes.tend
     if age is None or session is not None:
         return tend

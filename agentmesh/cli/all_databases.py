@@ -1,4 +1,4 @@
-"""What a command asks all databases of the mesh at once."""
+"""Ask all databases of the mesh at once, for a command."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class AllDatabases:
     """All databases of the mesh: several with names, or a single one whose name is empty."""
 
     def __init__(self, databases: Mesh | Databases) -> None:
-        """With a mesh, it is the only one."""
+        """``databases`` is a mesh if there is only one database."""
         self._databases = databases
         self._named: set[str] = set()
 
@@ -29,7 +29,7 @@ class AllDatabases:
         return not isinstance(self._databases, Mesh)
 
     def ask(self, question: Callable[[Mesh], Answer]) -> Mapping[str, Answer]:
-        """Return what each database answers; print a warning for each that does not. Raise the error if none does."""
+        """Return the answer of each database; print a warning for each without one. Raise the error if none answers."""
         if isinstance(self._databases, Mesh):
             return {"": question(self._databases)}
         answers = self._databases.ask(question)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agentmesh.domain.rows import Session
 
 References = Sequence[Mapping[str, Any]]
-"""What a message refers to."""
+"""References to images, as a message holds them."""
 
 
 def attached(mesh: Mesh, session: Session, recipient: AgentId, text: str, paths: Sequence[str]) -> References:

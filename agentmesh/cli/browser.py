@@ -17,7 +17,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; font-src 'self' data:; "
     "img-src 'self' data:; connect-src 'self' ws://{host}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""What the page may load: nothing from other hosts, though textual-serve's page asks for a font elsewhere."""
+"""The page loads nothing from other hosts; textual-serve's page asks for a font elsewhere."""
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -34,7 +34,7 @@ class ScreenServer(Server):
 
     @property
     def address(self) -> str:
-        """What a person opens."""
+        """The URL for a person to open."""
         return f"{self.public_url}/{self._token}/"
 
     def serve(self, debug: bool = False) -> None:

@@ -65,10 +65,10 @@ R = TypeVar("R", bound=FileOperation)
 
 
 def carried_out(shown: R, question: Callable[[R, bool], str], do: Callable[[str | None], R], *, yes: bool) -> R | None:
-    """Ask, do what was shown, and return what was done; None after a no. If it has changed meanwhile, ask again.
+    """Ask, carry out the plan that was shown, and return the result, or None after a no; ask again if the plan changed.
 
-    ``question`` gets what is shown, and whether a question came before; it returns "" if nobody must be asked. ``do``
-    gets the plan that holds; None is any.
+    ``question`` gets the preview and whether a question came before; it returns "" if nobody must be asked. ``do`` gets
+    the plan that was agreed to; None means any plan.
     """
     from agentmesh.app.tree_words import ASKED, CHANGED
 
@@ -87,7 +87,7 @@ def carried_out(shown: R, question: Callable[[R, bool], str], do: Callable[[str 
 
 
 def _list(files: Sequence[FileChange]) -> None:
-    """Say which files are to be written, beside data on stdout."""
+    """Print on stderr the names of the files to be written; stdout is for data."""
     for one in files[:_MOST]:
         say(f"  {one.status:8}{one_line(visible(one.path), 200)}")
     if len(files) > _MOST:

@@ -70,7 +70,7 @@ def _trees(mesh: Mesh, *, is_current: bool) -> Iterator[Finding]:
         return
     for one in found:
         hint = "`agentmesh workspaces --repair` " + one.remedy if one.remedy else one.advice
-        # A directory that no row knows may be that of another database with the same data folder.
+        # A directory that no row knows may belong to another database with the same data folder.
         state = Health.NOTE if one.fault is Fault.NO_ROW else Health.BROKEN
         yield Finding(state, "trees", one.words, hint)
     if not found:

@@ -32,9 +32,9 @@ def find_agent(mesh: Mesh, place: PlaceOptions, who: str) -> tuple[Ref, Session]
 
 
 def addressee(mesh: Mesh, place: PlaceOptions, answered: MailId) -> tuple[Ref, Session]:
-    """Return whom an answer to this message goes to, and the session; raise UnknownMessage for another session's.
+    """Return the agent that an answer to this message goes to, and the session; raise UnknownMessage.
 
-    A number is mistyped more easily than an agent's id, so it does not reach beyond the session.
+    The message must be of the current session, because a number is mistyped more easily than an agent's id.
     """
     from agentmesh.store import agents, mailbox
 

@@ -1,4 +1,4 @@
-"""What ``agentmesh doctor`` finds out about one thing."""
+"""A finding of ``agentmesh doctor`` about one thing."""
 
 from __future__ import annotations
 

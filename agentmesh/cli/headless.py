@@ -72,7 +72,7 @@ class Result:
     failed: dict[str, str] = field(default_factory=dict)
     """Errors of agents below the root whose last turn failed, by path."""
     unfinished: dict[str, str] = field(default_factory=dict)
-    """What is wrong with last answers of agents below the root that are not whole, by path."""
+    """For each agent below the root whose last answer is not whole: what is wrong with it, by path."""
     remark: str = ""
     """A remark for people about the root's last answer."""
 
@@ -146,13 +146,13 @@ class Headless:
                     raise worker.failed
             after = self._tell_all(None)
         self._conclude(before, after)
-        with suppress(AgentmeshError):  # who started the run reads its answer here
+        with suppress(AgentmeshError):  # the person who started the run reads the answer here
             self._mesh.database.run(person.see, self._session.root_id, idempotent=True)
         self._result.seconds = round(time.monotonic() - started, 3)
         return self._result
 
     def _send(self, prompt: str, images: Sequence[Mapping[str, Any]]) -> None:
-        # With this key a repetition after a lost connection does no harm.
+        # With this key, a second send after a lost connection makes no second message.
         key = f"run-{uuid.uuid4()}"
         root = self._session.root_id
         self._mesh.database.run(mailbox.send, None, root, prompt, key, None, images, idempotent=True)
@@ -285,7 +285,7 @@ def _is_end(answer: Mapping[str, Any]) -> bool:
 
 
 def _remark(answer: Mapping[str, Any], text: str) -> str:
-    """Return what is wrong with the root's last answer; nothing if it is whole."""
+    """Return a remark on an agent's last answer: that it is empty, cut off or doubtful; "" if it is whole."""
     if not text.strip():
         return cut_off(answer) or "empty"
     return cut_off(answer) or (f"doubtful: {answer['ending']}" if answer.get("ending") else "")

@@ -1,4 +1,4 @@
-"""``agentmesh merge``: bring the files of an agent's own tree to where it was made from."""
+"""``agentmesh merge``: bring the files of an agent's own tree into the tree or directory that it was made from."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _silent(_text: str) -> None:
 
 
 def _question(session: Session, result: MergeResult, _again: bool) -> str:
-    """Return what to ask before the session's directory is written into; empty if it is not."""
+    """Return the question before a merge writes into the session's directory; "" for any other merge."""
     from agentmesh.app.tree_words import merge_question
 
     if result.target or result.conflicts:

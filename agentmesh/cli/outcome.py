@@ -64,7 +64,7 @@ def _about(error: OSError) -> str:
 
 
 def _open_what_is_closed() -> None:
-    """Lead a stream that was closed before the program began to nothing, as the shell's `</dev/null` does."""
+    """Open each standard stream that was closed at the start on /dev/null, as the shell's `</dev/null` does."""
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             flag, mode = (os.O_RDONLY, "r") if name == "stdin" else (os.O_WRONLY, "w")
@@ -77,7 +77,7 @@ def _open_what_is_closed() -> None:
 
 
 def _replace_what_has_no_bytes() -> None:
-    """Let stdout write what its encoding lacks as stderr does: an answer with an escape in it is no lost answer."""
+    """Let stdout write characters that its encoding lacks as escapes, as stderr does, so that no answer is lost."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 

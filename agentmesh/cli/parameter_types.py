@@ -12,9 +12,9 @@ PICK: Final = "pick one"
 
 
 class _Named(click.ParamType[str]):
-    """A text that names something: an id, an agent, a file, a URL. It is not empty.
+    """A text that names something: an id, an agent, a file, a URL.
 
-    Otherwise an unset shell variable would silently widen a command.
+    It must not be empty, because an unset shell variable would silently widen a command.
     """
 
     name = "text"

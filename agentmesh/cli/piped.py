@@ -106,7 +106,7 @@ def _part(prompt: str, what: str, ticks: str, text: str) -> str:
 
 
 def _text(read: _Read) -> str:
-    """Return what was read as text; raise UsageError if it is binary."""
+    """Decode the bytes that were read; raise UsageError if they are binary."""
     if b"\0" in read.data:
         raise UsageError("Standard input is not text: it has bytes of value 0.", hint=_WITHOUT)
     decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")

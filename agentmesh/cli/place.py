@@ -36,7 +36,7 @@ def here() -> Path:
 
 
 def _where(session: str | None) -> Path:
-    """Return the directory whose newest session is meant; it does not matter if a session is named."""
+    """Return the directory whose newest session to find; any directory will do if a session is named."""
     return here() if session is None else Path("/")
 
 
@@ -119,8 +119,8 @@ class PlaceOptions(NamedTuple):
     ) -> Mesh:
         """Open the database of the session, or of the agent that the first of ``who`` names.
 
-        ``begins``: that of a new session instead. ``flags`` are settings from options, ``of_project`` as in
-        ``settings``. If there are several databases, print which ones did not answer.
+        With ``begins``, open the database for a new session instead. ``flags`` are settings from options,
+        ``of_project`` is as in ``settings``. If there are several databases, print which ones did not answer.
         """
         settings = self.settings(of_project=of_project, **flags)
         return self.mesh_of(settings, role, who=who, begins=begins, migrate=migrate, pool_size=pool_size)
@@ -181,6 +181,6 @@ class PlaceOptions(NamedTuple):
 
 
 def complain_without(missing: Mapping[str, AgentmeshError]) -> None:
-    """Print a warning for each database that did not answer: what follows is without it."""
+    """Print a warning for each database that did not answer, because the output lacks its part."""
     for name, error in missing.items():
         complain(f"Without the database {name}: {error.message}", error.hint)

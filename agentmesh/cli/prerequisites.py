@@ -1,4 +1,4 @@
-"""What a command needs from its surroundings: an optional package, an environment variable."""
+"""Get an optional package or an environment variable that a command needs, or say that it is missing."""
 
 from __future__ import annotations
 

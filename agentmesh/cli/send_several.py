@@ -26,7 +26,7 @@ def goes_to_several(who: str) -> bool:
 
 
 def require_plain(when: When, images: Sequence[str], answered: MailId | None) -> None:
-    """Raise UsageError for what a message to several cannot have."""
+    """Raise UsageError for options that a message to several cannot have."""
     if when.is_later or images or answered:
         raise UsageError(
             "A message to several is sent now, without images, and answers none.", hint="Send one to each agent."

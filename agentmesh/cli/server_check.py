@@ -1,4 +1,4 @@
-"""``agentmesh doctor --model``: what a model server can, asked, said in a table, and remembered for all workers."""
+"""``agentmesh doctor --model``: ask a model server what it can do, print a table, and remember it for all workers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _SETTINGS: Final = {
     "slots": "slots",
     "context_window": "context_window",
 }
-"""What a configuration may say instead, by the field of a Capability."""
+"""For each field of a Capability, the setting that overrides it."""
 
 
 def check_server(place: PlaceOptions, name: str, *, as_json: bool) -> int:
-    """Ask the server of a model; print what it can, and store it. Return the exit code."""
+    """Ask the server of a model what it can do; print and store its answers. Return the exit code."""
     from agentmesh.app.models import DEMO, ConfiguredModels
     from agentmesh.domain.cancel import Cancel
     from agentmesh.llm.probe import Probe
@@ -72,7 +72,7 @@ def check_server(place: PlaceOptions, name: str, *, as_json: bool) -> int:
 
 
 def _configured(provider: Provider, facts: Iterable[str]) -> str:
-    """Return what the configuration says instead, in brackets; "" if it leaves it to what was found out."""
+    """Return the settings that override these facts, in brackets; "" if there are none."""
     said = [
         f"{setting} = {str(value).lower() if isinstance(value, bool) else value}"
         for setting in map(_SETTINGS.get, facts)
@@ -82,7 +82,7 @@ def _configured(provider: Provider, facts: Iterable[str]) -> str:
 
 
 def _store(place: PlaceOptions, found: Capability) -> bool:
-    """Tell all workers; say what is in the way if that fails."""
+    """Store the facts in each database, where workers read them; return whether all have them, and print why not."""
     from agentmesh.store import capabilities
 
     is_stored = True

@@ -210,7 +210,7 @@ _NUMBERED: Final = ("mail", "todos", "timers", "snapshots", "merges")
 
 
 def _print_resumed(found: Sequence[Resumed], *, as_json: bool) -> int:
-    """Print what became of moves that were cut short; return 1 if one is still unfinished."""
+    """Print the ends of moves that were cut short; return 1 if one is still unfinished."""
     from agentmesh.app.moving import Outcome
 
     words = {

@@ -80,7 +80,7 @@ def debugging() -> bool:
 
 
 def start_logging() -> None:
-    """Print the program's own warnings; those of libraries only while debugging."""
+    """Print the program's own warnings, and only while debugging the warnings of libraries."""
     handler = Voice()
     ours = logging.getLogger("agentmesh")
     ours.handlers = [handler]

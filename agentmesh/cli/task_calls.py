@@ -1,4 +1,4 @@
-"""The task call that an agent works for: that of its own task, or of the nearest sub-agent above it."""
+"""Find the task call that an agent works for: the call of its own task, or of the nearest sub-agent above it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TaskCalls:
     calls: Sequence[TaskCall] = ()
 
     def at(self, seq: int | None = None) -> str | None:
-        """Return the id of the call that a row belongs to (None: the agent's current work); None if there is none."""
+        """Return the id of the call that a row belongs to, or None; without a row, of the agent's current work."""
         begun = [call for call in self.calls if seq is None or call.child != self.agent or call.from_seq < seq]
         return begun[-1].call_id if begun else None
 

@@ -137,7 +137,7 @@ def _take_back(
 
 
 def _if_it_writes(question: Callable[[Undone], str]) -> Callable[[Undone, bool], str]:
-    """Return what asks if files are written, or if what was agreed to has changed."""
+    """Return a function that asks if files are written, or if the plan that was agreed to has changed."""
     return lambda result, again: question(result) if result.files or again else ""
 
 
@@ -148,7 +148,7 @@ def _what(result: Undone) -> str:
 
 
 def _parts(*, files: bool, conversation: bool) -> dict[str, Any]:
-    """Return what is taken back: both unless one is named."""
+    """Return whether to take back files and conversation: both unless one is named."""
     return {"files": files or not conversation, "conversation": conversation or not files}
 
 

@@ -86,7 +86,7 @@ def worker(
     write_aside()
     if starting_lock is not None:
         os.set_inheritable(starting_lock, False)  # keep it from the programs that this worker runs
-    # Not the project's file: that of this directory does not apply to the sessions of others.
+    # Without the project's file: this directory's does not apply to sessions of other directories.
     settings = place.settings(of_project=False, concurrency=concurrency)
     if metrics_at is not None and settings.has_several_databases and place.session is None:
         raise UsageError("Metrics are those of one database.", hint="--database NAME says which.")
@@ -159,9 +159,9 @@ def _work(
 def _started(
     start: Callable[[ExitStack], Started], stack: ExitStack, patience: float, tell: Callable[[str], None]
 ) -> Started:
-    """Return what ``start`` returns, and leave what it opened to the stack.
+    """Return the result of ``start``, and leave to the stack whatever it opened.
 
-    A database that is away is tried again for so many seconds: nobody sees a background worker end.
+    Try a database that is away again for ``patience`` seconds, because nobody sees a background worker end.
     """
     deadline, told = time.monotonic() + patience, ""
     while True:

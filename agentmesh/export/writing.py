@@ -31,7 +31,7 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was removed on the way out."""
+    """Counts of the texts that an export cut, and of the secrets that it removed."""
 
     cut: int
     """Texts that were cut."""

@@ -41,12 +41,12 @@ _PATIENCE = 15.0
 """Seconds that a call waits for the agent to join again."""
 _STOPPING = "the MCP server is stopping"
 _TRIES = 5
-"""How often another client may take the chosen agent first."""
+"""Attempts to take an agent, in case other clients take the chosen one first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to join, from the command line."""
+    """The session to join or begin, as the command line names it."""
 
     workdir: Path
     """Working directory of a new session."""

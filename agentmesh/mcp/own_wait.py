@@ -30,7 +30,7 @@ class MemberWait:
         self._recorded: RecordedWait | None = None
         """Finds a result if the database's reply was lost."""
         self._doubted: WaitArgs | None = None
-        """What the wait was begun with, while it is unknown whether the database began it."""
+        """The arguments of the wait, while it is unknown whether the database began it."""
         member.with_each_beat(self._clear)
 
     def begin(self, args: WaitArgs) -> dict[str, Any] | None:

@@ -26,7 +26,7 @@ LOG = logger(__name__)
 
 
 class StdinLines(TextIOWrapper):
-    """What the client writes, without a byte order mark. Halves of characters, which models write, become U+FFFD.
+    """The client's output, without a byte order mark. Halves of characters, which models write, become U+FFFD.
 
     The SDK answers no request with one. Nothing else reads from stdin.
     """
@@ -48,7 +48,7 @@ class StdinLines(TextIOWrapper):
 
 
 class Incoming(Protocol):
-    """What the SDK has read: a message, or an error, for each line."""
+    """The SDK's results of reading: a message or an error for each line."""
 
     def __aiter__(self) -> Incoming: ...
     async def __anext__(self) -> SessionMessage | Exception: ...

@@ -1,4 +1,4 @@
-"""The tools of the MCP server: the verbs, and those that look. Each parses, calls the store, and answers.
+"""The tools of the MCP server: the verbs, and tools that only look. Each parses, calls the store, and answers.
 
 Names, schemas and descriptions are those that agents of the mesh see, except two descriptions. The mesh does not have
 the conversation of fork's caller. A client runs no commands, so its process is about those of the agents below it.

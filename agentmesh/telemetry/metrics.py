@@ -1,4 +1,4 @@
-"""What a worker tells Prometheus: counts of its agents' work, its own state, and figures of the whole mesh.
+"""Metrics of a worker for Prometheus: counts of its agents' work, its own state, and figures of the whole mesh.
 
 Only ``counts`` and this module know the client of Prometheus. Only a worker that was asked for metrics imports them.
 """

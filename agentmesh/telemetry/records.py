@@ -1,6 +1,6 @@
-"""Log records of what agents do, through the standard library's logging; names and figures, never any content.
+"""Log records of the work of agents, through the standard library's logging; names and figures, never any content.
 
-While an agent runs, every record of its thread has ids (``record_ids.ids``): those of session, agent and worker, and
+While an agent runs, every record of its thread has the ids (``record_ids.ids``) of the session, agent and worker, and
 the step and the call if there is one.
 """
 

@@ -52,7 +52,7 @@ def row_text(row: Row, name: str, *, full: bool = False) -> Text | None:
 
 
 def task_text(task: GivenTask) -> Text:
-    """Return which sub-agent works on a task call, and how to watch it."""
+    """Return the line that names the sub-agent of a task call, and how to watch it."""
     kind = f" ({one_line(task.subagent_type, 60)})" if task.subagent_type else ""
     return _block("  ↳ ", "yellow", f"{task.name}{kind}: agentmesh log {short(task.child)}")
 

@@ -32,7 +32,7 @@ def style(agent: AgentView) -> str:
 
 
 def activity(agent: AgentView) -> str:
-    """Return what the agent does; empty if its state says it already."""
+    """Return the agent's activity; "" if its state says it already."""
     return "" if has_ended_badly(agent) else agent.activity
 
 

@@ -19,7 +19,7 @@ _WIDTH = 400
 
 
 def hit_text(hit: Hit, *, sessions: bool, database: str = "") -> Text:
-    """Return where the words were found, and the text around them; with ``sessions``, the session too."""
+    """Return the place of a hit and the text around it; with ``sessions``, its session too."""
     facts = f"  {moment(hit.at)}  {hit.kind.replace('_', ' ')}"
     facts += f" message {hit.mail_id}" if hit.mail_id is not None else ""
     facts += f"  session {short(hit.session_id)}, agent {short(hit.agent_id)}" if sessions else ""
