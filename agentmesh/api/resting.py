@@ -58,7 +58,7 @@ def until_rest(
     wakes: Changes,
     sessions: Collection[SessionId],
     listed: Sequence[AgentId],
-    timeout: float | None = None,
+    timeout: float | None,
     *,
     tick: float = TICK,
     check: Callable[[], None] = lambda: None,

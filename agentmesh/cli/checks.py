@@ -72,8 +72,8 @@ def all_checks(place: PlaceOptions) -> Iterator[Finding]:
     yield _sandbox(settings)
     yield from guides_checks(settings, os.environ, workdir, tools)
     yield from servers
-    yield from model_checks(settings)
-    yield from telemetry_checks(settings)
+    yield from model_checks(settings, os.environ)
+    yield from telemetry_checks(settings, os.environ)
 
 
 def naming(settings: Settings, findings: Iterable[Finding]) -> Iterator[Finding]:

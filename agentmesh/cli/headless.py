@@ -93,7 +93,7 @@ class Headless:
     """One run. It reads its events from the rows, each once, so it loses none even if notifications get lost."""
 
     def __init__(
-        self, mesh: Mesh, session: Session, progress: Progress, tell: Callable[[events.Event], None] | None = None
+        self, mesh: Mesh, session: Session, progress: Progress, tell: Callable[[events.Event], None] | None
     ) -> None:
         """``tell`` gets each event; without it no events are made."""
         self._mesh = mesh
@@ -112,10 +112,10 @@ class Headless:
     def run(
         self,
         prompt: str | None,
-        images: Sequence[Mapping[str, Any]] = (),
+        images: Sequence[Mapping[str, Any]],
         *,
-        concurrency: int | None = None,
-        timeout: float | None = None,
+        concurrency: int | None,
+        timeout: float | None,
     ) -> Result:
         """Send the prompt and work until all agents are idle or dead, or a person or ``timeout`` stops the run.
 

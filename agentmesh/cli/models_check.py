@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import os
 import urllib.error
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from agentmesh.config.settings import Settings
 
 
-def model_checks(settings: Settings, environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
+def model_checks(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yield a finding about the model, and one for each server that may be asked."""
     wanted = resolve_model(settings, settings.model) if settings.model and settings.model != "demo" else None
     for name, provider in settings.providers.items():

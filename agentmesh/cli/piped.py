@@ -53,7 +53,7 @@ def has_input() -> bool:
     return is_readable and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISREG(mode))
 
 
-def read_input(most: int, patience: float | None = None) -> _Read:
+def read_input(most: int, patience: float | None) -> _Read:
     """Read standard input to its end, or up to ``most`` bytes.
 
     Raise Timeout if no first byte comes within ``patience`` seconds. After a second of silence a message says what is

@@ -16,7 +16,7 @@ _SHOW_CURSOR = "\x1b[?25h"
 class Stop:
     """Whether a person asked to stop."""
 
-    def __init__(self, wake: Callable[[], None], farewell: str = "") -> None:
+    def __init__(self, wake: Callable[[], None], farewell: str) -> None:
         self.asked = False
         self._farewell = farewell
         self._wake = wake  # called by the signal handler: must be reentrant

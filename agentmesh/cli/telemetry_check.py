@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
-def telemetry_checks(settings: Settings, environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
+def telemetry_checks(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yield the state of traces and log records; no collector is asked."""
     from agentmesh import telemetry
     from agentmesh.export.secrets import Redactor

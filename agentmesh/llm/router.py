@@ -21,14 +21,13 @@ class Router:
     def __init__(
         self,
         providers: Mapping[str, Provider],
-        default: str | None = None,
         policy: RetryPolicy | None = None,
         pauses: Pauses | None = None,
         capabilities: Capabilities | None = None,
     ) -> None:
-        """Route among ``providers``; ``default`` takes names without a provider (a single provider is the default)."""
+        """Route among ``providers``; a single one also takes names without a provider."""
         self._providers = dict(providers)
-        self._default = default or (next(iter(self._providers)) if len(self._providers) == 1 else None)
+        self._default = next(iter(self._providers)) if len(self._providers) == 1 else None
         self._policy = policy
         self._pauses = pauses or Pauses(policy)
         self._capabilities = capabilities or Capabilities()

@@ -140,7 +140,7 @@ def resolve(conn: Connection, session: SessionId, who: str, asker: AgentId | Non
 
 
 def resolve_all(
-    conn: Connection, session: SessionId, asked: Sequence[str], asker: AgentId | None = None
+    conn: Connection, session: SessionId, asked: Sequence[str], asker: AgentId | None
 ) -> list[Ref | Refused]:
     """Resolve several as ``resolve`` does, in one statement; return the error for each that cannot be resolved."""
     texts = [storable(who).strip() for who in asked]

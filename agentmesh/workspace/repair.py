@@ -33,17 +33,15 @@ def look(workspaces: WorkspaceFiles) -> list[TreeFinding]:
     ]
 
 
-def mend(workspaces: WorkspaceFiles, findings: Iterable[TreeFinding] | None = None) -> list[Mended]:
-    """Do what each finding's remedy says, if it is still so; None means all that ``look`` finds."""
-    wanted = look(workspaces) if findings is None else list(findings)
-    now = {(one.fault, one.subject): one for one in look(workspaces)} if findings is not None else None
-    done = []
-    for one in wanted:
-        if now is not None and (one.fault, one.subject) not in now:
-            done.append(Mended(one, done=True, words="It is in order by now."))
-        else:
-            done.append(_mended(workspaces, one))
-    return done
+def mend(workspaces: Workspaces, findings: Iterable[Finding]) -> list[Mended]:
+    """Do what the remedy of each finding says, unless the fault is gone by now."""
+    now = {(one.fault, one.subject) for one in look(workspaces)}
+    return [
+        _mended(workspaces, one)
+        if (one.fault, one.subject) in now
+        else Mended(one, done=True, words="It is in order by now.")
+        for one in findings
+    ]
 
 
 def remove(workspaces: WorkspaceFiles, workspace: UUID) -> Mended:

@@ -65,7 +65,7 @@ def test_merges_survive_deaths_of_their_workers(rig: Rig, seed: str):
     rig.worker()
     rig.rest()
     among = Workspaces(rig.db, rig.data_dir, host=HOST, os_user=USER)
-    assert all(one.done for one in repair.mend(among))
+    assert all(one.done for one in repair.mend(among, repair.look(among)))
     assert [result["status"] for result in rig.results("merge")] == ["merged"] * 3
     lines = (rig.workdir / "list.txt").read_text().split()
     assert [lines[5], lines[15], lines[25]] == list(NAMES)

@@ -24,18 +24,18 @@ LOCAL = Provider("local", "http://127.0.0.1:8000/v1")
 
 
 @pytest.mark.parametrize(
-    ("name", "client", "model"),
+    ("providers", "name", "client", "model"),
     [
-        ("a/m", "a", "m"),
-        ("b/x/y", "b", "x/y"),
-        ("x/y", "b", "x/y"),
-        ("m", "b", "m"),
-        ("a/", "b", "a/"),
-        ("/a", "b", "/a"),
+        ("ab", "a/m", "a", "m"),
+        ("ab", "b/x/y", "b", "x/y"),
+        ("b", "x/y", "b", "x/y"),
+        ("b", "m", "b", "m"),
+        ("b", "b/", "b", "b/"),
+        ("b", "/b", "b", "/b"),
     ],
 )
-def test_first_segment_counts_only_if_it_names_a_provider(name, client, model):
-    router = Router({"a": Provider("a"), "b": Provider("b")}, default="b")
+def test_first_segment_counts_only_if_it_names_a_provider(providers, name, client, model):
+    router = Router({one: Provider(one) for one in providers})
     found, rest = router.resolve(name)
     assert (found.provider.name, rest) == (client, model)
 
@@ -53,8 +53,8 @@ def test_name_without_provider_lists_those_configured():
 
 def test_router_sends_the_providers_own_name_of_the_model():
     with misbehaving(good("one")) as one, misbehaving(good("two")) as two:
-        router = Router({"one": Provider("one", one.url), "two": Provider("two", two.url)}, "one", AT_ONCE)
-        words = [router.complete(request(name), Cancel(), Watch()).text for name in ("m", "two/acme/m")]
+        router = Router({"one": Provider("one", one.url), "two": Provider("two", two.url)}, AT_ONCE)
+        words = [router.complete(request(name), Cancel(), Watch()).text for name in ("one/m", "two/acme/m")]
         router.close()
     assert words == ["one", "two"]
     assert two.chats[0].json["model"] == "acme/m"

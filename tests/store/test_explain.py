@@ -368,7 +368,7 @@ CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
     "agent of any session": lambda c, s: agents.anywhere(c, str(s.idle)[:8]),
     "resolve": lambda c, s: agents.resolve(c, s.session, "child"),
     "path resolved": lambda c, s: agents.resolve(c, s.session, "root/child"),
-    "path refused": lambda c, s: agents.resolve_all(c, s.session, ["root/child/child"]),
+    "path refused": lambda c, s: agents.resolve_all(c, s.session, ["root/child/child"], None),
     "list": lambda c, s: agents.list_agents(c, s.session, s.child, 200),
     "page": lambda c, s: agents.page(c, s.session, 1000, 1000),
     "seen": lambda c, s: person.see(c, s.idle),

@@ -192,7 +192,7 @@ def test_what_is_read_for_many_does_not_grow_with_the_session(mesh: Mesh):
     asked = [str(agent) for agent in there[:50]] + [f"a{n}" for n in range(50)] + ["root"]
     with mesh.conn.transaction():
         before = mesh.conn.execute(read).fetchall()[0][0]
-        found = agents.resolve_all(mesh.conn, mesh.session, asked)
+        found = agents.resolve_all(mesh.conn, mesh.session, asked, None)
         after = mesh.conn.execute(read).fetchall()[0][0]
     assert [ref.id for ref in found if isinstance(ref, Ref)] == [*there[:50], *there[:50], mesh.root]
     assert after - before <= 2 * len(asked)

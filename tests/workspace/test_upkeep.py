@@ -238,7 +238,7 @@ def test_nothing_is_wrong_with_a_mesh_at_rest(grove: Rig):
     rig = grove
     with_child(rig, edit("a.txt", "of the child\n"))
     assert repair.look(here(rig)) == []
-    assert repair.mend(here(rig)) == []
+    assert repair.mend(here(rig), repair.look(here(rig))) == []
 
 
 def test_a_directory_that_was_removed_is_made_again(grove: Rig):
@@ -248,7 +248,7 @@ def test_a_directory_that_was_removed_is_made_again(grove: Rig):
     shutil.rmtree(tree)
     (found,) = repair.look(here(rig))
     assert (found.fault, bool(found.remedy)) == (Fault.NO_DIRECTORY, True)
-    assert all(one.done for one in repair.mend(here(rig)))
+    assert all(one.done for one in repair.mend(here(rig), repair.look(here(rig))))
     assert (tree / "a.txt").read_text() == "of the child\n"
     assert repair.look(here(rig)) == []
 
@@ -258,7 +258,7 @@ def test_a_lost_marker_is_written_again(grove: Rig):
     with_child(rig, edit("a.txt", "of the child\n"))
     (tree_of(rig, "child").parent / "workspace.json").unlink()
     assert faults(rig) == [Fault.NO_MARKER]
-    assert all(one.done for one in repair.mend(here(rig)))
+    assert all(one.done for one in repair.mend(here(rig), repair.look(here(rig))))
     assert repair.look(here(rig)) == []
 
 
@@ -270,7 +270,7 @@ def test_a_folder_that_no_row_knows_is_named_and_removed_only_when_asked(grove: 
     (stray / "file").touch()
     (found,) = repair.look(here(rig))
     assert (found.fault, found.remedy) == (Fault.NO_ROW, "")
-    assert [one.done for one in repair.mend(here(rig))] == [False]
+    assert [one.done for one in repair.mend(here(rig), repair.look(here(rig)))] == [False]
     assert (stray / "file").exists()
     assert not repair.remove(here(rig), UUID(stray.name)).done, "it has no marker of ours"
     (stray / "workspace.json").write_text(f'{{"workspace": "{stray.name}"}}')
@@ -285,7 +285,7 @@ def test_a_ref_without_a_row_is_freed_and_a_row_without_its_tree_says_so(grove: 
     tree = git(rig.workdir, "rev-parse", "HEAD^{tree}")
     git(rig.workdir, "update-ref", f"refs/agentmesh/{session}/stray", tree)
     assert faults(rig) == [Fault.STRAY_REF]
-    assert all(one.done for one in repair.mend(here(rig)))
+    assert all(one.done for one in repair.mend(here(rig), repair.look(here(rig))))
     assert repair.look(here(rig)) == []
 
 
@@ -296,7 +296,7 @@ def test_an_own_tree_whose_newest_snapshot_is_gone_is_named_and_not_touched(grov
     shutil.rmtree(rig.workdir / ".git" / "objects" / head[:2])
     found = {one.fault: one for one in repair.look(here(rig))}[Fault.NO_TREE]
     assert (found.remedy, bool(found.advice)) == ("", True)
-    repair.mend(here(rig))
+    repair.mend(here(rig), repair.look(here(rig)))
     assert (tree_of(rig, "child") / "a.txt").read_text() == "of the child\n"
 
 
@@ -315,7 +315,7 @@ def test_a_repository_that_has_gone_is_named_and_the_trees_stay(grove: Rig):
     with_child(rig, edit("a.txt", "of the child\n"))
     shutil.rmtree(rig.workdir / ".git")
     assert set(faults(rig)) == {Fault.MOVED}
-    mended = repair.mend(here(rig))
+    mended = repair.mend(here(rig), repair.look(here(rig)))
     assert [one.done for one in mended] == [False] * len(mended)
     assert all("Move it back" in one.words for one in mended)
     assert (tree_of(rig, "child") / "a.txt").read_text() == "of the child\n"
@@ -330,7 +330,7 @@ def test_snapshots_that_went_with_a_repository_that_was_made_anew_are_given_up(g
     git(rig.workdir, "init", "-q")
     found = repair.look(here(rig))
     assert [one.fault for one in found] == [Fault.NO_TREE] * (count + 1)
-    assert [one.done for one in repair.mend(here(rig))] == [False] + [True] * count
+    assert [one.done for one in repair.mend(here(rig), repair.look(here(rig)))] == [False] + [True] * count
     assert rig.one(kept) == 0
     (left,) = repair.look(here(rig))
     assert (left.fault, left.remedy) == (Fault.NO_TREE, ""), "its agent's files are all that is left of it"
@@ -347,7 +347,7 @@ def test_a_repository_that_cannot_be_opened_hides_no_other_fault(grove: Rig):
     found = {one.fault: one for one in repair.look(here(rig))}
     assert set(found) == {Fault.MOVED, Fault.NO_ROW}
     assert (found[Fault.MOVED].remedy, "cannot be opened" in found[Fault.MOVED].words) == ("", True)
-    assert not any(one.done for one in repair.mend(here(rig)))
+    assert not any(one.done for one in repair.mend(here(rig), repair.look(here(rig))))
 
 
 def test_a_check_that_is_interrupted_leaves_everything_as_it_was(grove: Rig):

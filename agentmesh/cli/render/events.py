@@ -12,12 +12,12 @@ from agentmesh.domain.states import Kind
 Event = dict[str, Any]
 
 
-def forked(agent: AgentView, below: str | None = None) -> Event:
+def forked(agent: AgentView, below: str | None) -> Event:
     """Return the event for a new agent; ``below``: the id of the task call that it works for."""
     return {"type": "forked", **_who(agent, below)}
 
 
-def status(agent: AgentView, below: str | None = None) -> Event:
+def status(agent: AgentView, below: str | None) -> Event:
     """Return the event for a change of status; ``below`` as in ``forked``."""
     return {"type": "status", **_who(agent, below), "status": agent.status}
 

@@ -18,7 +18,7 @@ _WIDTH = 400
 """Characters of a snippet; a single word can be long."""
 
 
-def hit_text(hit: Hit, *, sessions: bool, database: str = "") -> Text:
+def hit_text(hit: Hit, *, sessions: bool, database: str) -> Text:
     """Return the place of a hit and the text around it; with ``sessions``, its session too."""
     facts = f"  {moment(hit.at)}  {hit.kind.replace('_', ' ')}"
     facts += f" message {hit.mail_id}" if hit.mail_id is not None else ""
