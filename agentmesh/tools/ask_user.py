@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
-from agentmesh.tools.words import description
+from agentmesh.tools.words import Described
 
 
 class AskUserArgs(BaseModel):
@@ -17,17 +17,12 @@ class AskUserArgs(BaseModel):
     options: list[str] | None = None
 
 
-class AskUser:
+class AskUser(Described):
     """Ask the person."""
 
     name = "ask_user"
     effect = Effect.ASK
     args = AskUserArgs
-
-    @property
-    def description(self) -> str:
-        """The description that the model reads."""
-        return description(self.name)
 
     def run(self, _args: AskUserArgs, _context: ToolContext) -> dict[str, Any]:
         """Refuse: the engine runs this only if nobody can be asked."""

@@ -19,7 +19,7 @@ from agentmesh.tools.processes import Processes
 from agentmesh.tools.tool_schema import RARE
 from agentmesh.tools.wall.kinds import Walled
 from agentmesh.tools.wall.walls import Walls
-from agentmesh.tools.words import description
+from agentmesh.tools.words import Described
 
 MAX_TIMEOUT = 600
 """Seconds."""
@@ -45,7 +45,7 @@ class BashArgs(BaseModel):
     )
 
 
-class Bash:
+class Bash(Described):
     """Run a shell command; nothing that it starts outlives the call, or its own end in the background."""
 
     name = "bash"
@@ -57,11 +57,6 @@ class Bash:
         self._spawner = spawner
         self._walls = walls
         self._processes = processes
-
-    @property
-    def description(self) -> str:
-        """The description that the model reads."""
-        return description(self.name)
 
     def run(self, args: BashArgs, context: ToolContext) -> Mapping[str, Any]:
         """Run the command until it ends, its timeout passes, or the agent is interrupted."""

@@ -15,7 +15,7 @@ from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.tools.files import FilePlace, open_parent, writable_place
 from agentmesh.tools.ledger import FileLedger, digest, refuse_unseen
 from agentmesh.tools.replace import existing, locked, replacing
-from agentmesh.tools.words import description
+from agentmesh.tools.words import Described
 
 _LIMIT = 16 << 20
 """Size limit, in bytes, of a file that may be edited."""
@@ -34,7 +34,7 @@ class EditArgs(BaseModel):
     replace_all: bool = False
 
 
-class Edit:
+class Edit(Described):
     """Replace text in a file."""
 
     name = "edit"
@@ -43,11 +43,6 @@ class Edit:
 
     def __init__(self, ledger: FileLedger) -> None:
         self._ledger = ledger
-
-    @property
-    def description(self) -> str:
-        """The description that the model reads."""
-        return description(self.name)
 
     def run(self, args: EditArgs, context: ToolContext) -> Mapping[str, Any]:
         """Change the file atomically; refuse if its content is not what this agent last saw."""

@@ -16,7 +16,7 @@ from agentmesh.tools import report as reports
 from agentmesh.tools.report_check import require_check
 from agentmesh.tools.tool_schema import RARE
 from agentmesh.tools.typed import Delegation, typed, workspace_of
-from agentmesh.tools.words import description
+from agentmesh.tools.words import Described
 from agentmesh.workspace.workspaces import Workspaces
 
 OWN_OR_SHARED = Literal["shared", "own"] | None
@@ -47,7 +47,7 @@ class ForkArgs(BaseModel):
     check: str | None = Field(default=None, description="a command that its report must pass", json_schema_extra=RARE)
 
 
-class Fork:
+class Fork(Described):
     """Make a child; both run at the same time."""
 
     name = "fork"
@@ -61,11 +61,6 @@ class Fork:
         self._database = database
         self._workspaces = workspaces
         self._delegation = delegation or Delegation()
-
-    @property
-    def description(self) -> str:
-        """The description that the model reads."""
-        return description(self.name)
 
     def run(self, args: ForkArgs, context: ToolContext) -> None:
         """Fork the agent; the verb writes the result."""

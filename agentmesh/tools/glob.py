@@ -13,7 +13,7 @@ from agentmesh.domain.text import storable
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.tools.files import FilePlace, open_directory, place
 from agentmesh.tools.walk import Walk
-from agentmesh.tools.words import description
+from agentmesh.tools.words import Described
 
 _MAX_FILES = 1000
 _SECONDS = 20.0
@@ -26,17 +26,12 @@ class GlobArgs(BaseModel):
     path: str = "."
 
 
-class Glob:
+class Glob(Described):
     """Find files by name."""
 
     name = "glob"
     effect = Effect.READ
     args: type[BaseModel] = GlobArgs
-
-    @property
-    def description(self) -> str:
-        """The description that the model reads."""
-        return description(self.name)
 
     def run(self, args: GlobArgs, context: ToolContext) -> Mapping[str, Any]:
         """Return the first files that match, sorted by path."""

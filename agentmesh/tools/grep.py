@@ -22,7 +22,7 @@ from agentmesh.tools.files import FilePlace, changed, open_directory, open_eithe
 from agentmesh.tools.glob import Readable, path_pattern, shown
 from agentmesh.tools.process import FinishedProcess, Spawner
 from agentmesh.tools.walk import Walk
-from agentmesh.tools.words import description
+from agentmesh.tools.words import Described
 
 _SECONDS = 20.0
 """Time limit of the walk, and again of the search."""
@@ -47,7 +47,7 @@ class GrepArgs(BaseModel):
     context: int = Field(default=0, ge=0, le=20)
 
 
-class Grep:
+class Grep(Described):
     """Search the contents of files."""
 
     name = "grep"
@@ -57,11 +57,6 @@ class Grep:
     def __init__(self, spawner: Spawner, seconds: float = _SECONDS) -> None:
         self._spawner = spawner
         self._seconds = seconds
-
-    @property
-    def description(self) -> str:
-        """The description that the model reads."""
-        return description(self.name)
 
     def run(self, args: GrepArgs, context: ToolContext) -> Mapping[str, Any]:
         """Return the first matches, sorted by path and line."""

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from agentmesh.engine.tool import Effect, ToolContext
 from agentmesh.store import agents
 from agentmesh.store.tx import Database
-from agentmesh.tools.words import description
+from agentmesh.tools.words import Described
 
 
 class InterruptArgs(BaseModel):
@@ -16,7 +16,7 @@ class InterruptArgs(BaseModel):
     agent_id: str
 
 
-class Interrupt:
+class Interrupt(Described):
     """End an agent's turn."""
 
     name = "interrupt"
@@ -25,11 +25,6 @@ class Interrupt:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    @property
-    def description(self) -> str:
-        """The description that the model reads."""
-        return description(self.name)
 
     def run(self, args: InterruptArgs, context: ToolContext) -> None:
         """Interrupt the agent; the verb writes the result."""

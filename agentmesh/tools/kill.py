@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from agentmesh.engine.tool import Effect, ToolContext
 from agentmesh.store import agents
 from agentmesh.store.tx import Database
-from agentmesh.tools.words import description
+from agentmesh.tools.words import Described
 
 
 class KillArgs(BaseModel):
@@ -16,7 +16,7 @@ class KillArgs(BaseModel):
     agent_id: str
 
 
-class Kill:
+class Kill(Described):
     """End an agent and its descendants for good."""
 
     name = "kill"
@@ -25,11 +25,6 @@ class Kill:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    @property
-    def description(self) -> str:
-        """The description that the model reads."""
-        return description(self.name)
 
     def run(self, args: KillArgs, context: ToolContext) -> None:
         """Kill the agent; the verb writes the result."""

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from agentmesh.engine.tool import Effect, ToolContext
 from agentmesh.store import agents
 from agentmesh.store.tx import Database
-from agentmesh.tools.words import description
+from agentmesh.tools.words import Described
 
 MOST: Final = 200
 """Agents in one result: more would exceed the size limit of a tool result."""
@@ -19,7 +19,7 @@ class ListAgentsArgs(BaseModel):
     """list_agents takes no arguments."""
 
 
-class ListAgents:
+class ListAgents(Described):
     """List the living agents of the session."""
 
     name = "list_agents"
@@ -28,11 +28,6 @@ class ListAgents:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    @property
-    def description(self) -> str:
-        """The description that the model reads."""
-        return description(self.name)
 
     def run(self, _args: ListAgentsArgs, context: ToolContext) -> dict[str, Any]:
         """Return the agents."""

@@ -14,7 +14,7 @@ from agentmesh.tools.check import CheckCommand
 from agentmesh.tools.process import Spawner
 from agentmesh.tools.tool_schema import RARE
 from agentmesh.tools.wall.walls import Walls
-from agentmesh.tools.words import description
+from agentmesh.tools.words import Described
 from agentmesh.workspace import merging
 from agentmesh.workspace.merge_words import told
 from agentmesh.workspace.results import MergeResult, MergeStatus
@@ -37,7 +37,7 @@ class MergeArgs(BaseModel):
     preview: bool = Field(default=False, description="true, to only show it", json_schema_extra=RARE)
 
 
-class Merge:
+class Merge(Described):
     """Merge the files of another tree into the caller's."""
 
     name = "merge"
@@ -50,11 +50,6 @@ class Merge:
         self._workspaces = workspaces
         self._spawner = spawner
         self._walls = walls
-
-    @property
-    def description(self) -> str:
-        """The description that the model reads."""
-        return description(self.name)
 
     def run(self, args: MergeArgs, context: ToolContext) -> None:
         """Merge; the result is written by the merge's own commit, or here if nothing was changed."""

@@ -9,14 +9,14 @@ from pydantic import BaseModel
 from agentmesh.engine.tool import Effect, ToolContext
 from agentmesh.store.peek import peek
 from agentmesh.store.tx import Database
-from agentmesh.tools.words import description
+from agentmesh.tools.words import Described
 
 
 class PeekArgs(BaseModel):
     """peek takes no arguments."""
 
 
-class Peek:
+class Peek(Described):
     """List the headers of the agent's unread mail."""
 
     name = "peek"
@@ -25,11 +25,6 @@ class Peek:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    @property
-    def description(self) -> str:
-        """The description that the model reads."""
-        return description(self.name)
 
     def run(self, _args: PeekArgs, context: ToolContext) -> dict[str, Any]:
         """Return how many messages are unread, and their headers."""

@@ -16,7 +16,7 @@ from agentmesh.domain.text import storable
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.tools import read_image
 from agentmesh.tools.files import open_file, readable_place
-from agentmesh.tools.words import description
+from agentmesh.tools.words import Described
 
 _LINES = 2000
 _LINE_BYTES = 4000
@@ -36,17 +36,12 @@ class ReadArgs(BaseModel):
     pages: str | None = None
 
 
-class Read:
+class Read(Described):
     """Read a text file, an image, or pages of a PDF."""
 
     name = "read"
     effect = Effect.READ
     args: type[BaseModel] = ReadArgs
-
-    @property
-    def description(self) -> str:
-        """The description that the model reads."""
-        return description(self.name)
 
     def run(self, args: ReadArgs, context: ToolContext) -> Mapping[str, Any]:
         """Return the lines asked for, and record the content that was seen."""

@@ -13,7 +13,7 @@ from agentmesh.domain.text import one_line
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.store import processes
 from agentmesh.store.tx import Database
-from agentmesh.tools.words import description
+from agentmesh.tools.words import Described
 
 _WIDTH = 200
 _MOST_LINES = 2000
@@ -27,7 +27,7 @@ class ProcessArgs(BaseModel):
     stop: bool = False
 
 
-class ReadProcess:
+class ReadProcess(Described):
     """Read what a process has written, or stop it. Stopping twice is stopping once."""
 
     name = "process"
@@ -38,11 +38,6 @@ class ReadProcess:
         """An agent reaches its own processes; with ``below`` also those of all agents below it, which it may kill."""
         self._database = database
         self._below = below
-
-    @property
-    def description(self) -> str:
-        """The description that the model reads."""
-        return description(self.name)
 
     def run(self, args: ProcessArgs, context: ToolContext) -> Mapping[str, Any]:
         """Return the state and the last lines of a process, or the list."""

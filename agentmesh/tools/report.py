@@ -18,7 +18,7 @@ from agentmesh.tools.mcp.schema import BadSchema, fitted, parameters
 from agentmesh.tools.process import Spawner
 from agentmesh.tools.report_check import ReportChecks, failed
 from agentmesh.tools.wall.walls import Walls
-from agentmesh.tools.words import description
+from agentmesh.tools.words import Described, description
 
 _MOST_BYTES: Final = 32 * 1024
 """Limit of a schema: the sub-agent's every request has it."""
@@ -40,7 +40,7 @@ class ReportArgs(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
-class Report:
+class Report(Described):
     """End a sub-agent's task, or a fork's turn, with a result that fits its schema."""
 
     name = "report"
@@ -50,11 +50,6 @@ class Report:
     def __init__(self, database: Database, spawner: Spawner, walls: Walls) -> None:
         self._database = database
         self._checks = ReportChecks(spawner, walls)
-
-    @property
-    def description(self) -> str:
-        """The description that the model reads."""
-        return description(self.name)
 
     def run(self, args: ReportArgs, context: ToolContext) -> None:
         """End the task, or count a miss; the verb writes the result.

@@ -12,7 +12,7 @@ from agentmesh.store.cron import read_cron
 from agentmesh.store.send_many import audience_of, resolve_each, send_many
 from agentmesh.store.tx import Database
 from agentmesh.tools.tool_schema import RARE
-from agentmesh.tools.words import description
+from agentmesh.tools.words import Described
 
 
 class SendArgs(BaseModel):
@@ -62,7 +62,7 @@ def require_one_recipient(args: SendArgs) -> str:
     raise ToolError("a later message goes to one agent", "Send one to each, or leave out its time.")
 
 
-class Send:
+class Send(Described):
     """Put a message into an agent's mailbox."""
 
     name = "send"
@@ -71,11 +71,6 @@ class Send:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    @property
-    def description(self) -> str:
-        """The description that the model reads."""
-        return description(self.name)
 
     def run(self, args: SendArgs, context: ToolContext) -> None:
         """Send the message; the verb writes the result."""

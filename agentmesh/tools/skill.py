@@ -17,7 +17,7 @@ from agentmesh.config import documents, front_matter
 from agentmesh.config.skills import FILE, Skill
 from agentmesh.domain.text import storable
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
-from agentmesh.tools.words import description
+from agentmesh.tools.words import Described
 
 Skills = Callable[[Path], Mapping[str, Skill]]
 """Returns the skills for a working directory, by name."""
@@ -33,7 +33,7 @@ class SkillArgs(BaseModel):
     file: str | None = None
 
 
-class ReadSkill:
+class ReadSkill(Described):
     """Read a skill, or a file of one."""
 
     name = "skill"
@@ -42,11 +42,6 @@ class ReadSkill:
 
     def __init__(self, skills: Skills) -> None:
         self._skills = skills
-
-    @property
-    def description(self) -> str:
-        """The description that the model reads."""
-        return description(self.name)
 
     def run(self, args: SkillArgs, context: ToolContext) -> dict[str, Any]:
         """Return the skill's text, or one of its files."""

@@ -11,7 +11,7 @@ from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.store import todos
 from agentmesh.store.tx import Database
 from agentmesh.tools.tool_schema import RARE
-from agentmesh.tools.words import description
+from agentmesh.tools.words import Described
 
 _LARGEST = 2**63 - 1
 
@@ -38,7 +38,7 @@ class TodoArgs(BaseModel):
     note: str | None = Field(default=None, description="what came of it", json_schema_extra=RARE)
 
 
-class Todo:
+class Todo(Described):
     """Read and change the session's board."""
 
     name = "todo"
@@ -47,11 +47,6 @@ class Todo:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    @property
-    def description(self) -> str:
-        """The description that the model reads."""
-        return description(self.name)
 
     def run(self, args: TodoArgs, context: ToolContext) -> None:
         """Do it; the verb writes the result."""

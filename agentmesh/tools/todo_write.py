@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from agentmesh.domain.todos import TodoStatus
 from agentmesh.engine.tool import Effect, ToolContext
-from agentmesh.tools.words import description
+from agentmesh.tools.words import Described
 
 _MOST = 100
 
@@ -27,18 +27,13 @@ class TodoWriteArgs(BaseModel):
     items: list[TodoItem] = Field(max_length=_MOST)
 
 
-class TodoWrite:
+class TodoWrite(Described):
     """Replace the agent's to-do list."""
 
     name = "todo_write"
     effect = Effect.READ
     """It changes only its own row."""
     args: type[BaseModel] = TodoWriteArgs
-
-    @property
-    def description(self) -> str:
-        """The description that the model reads."""
-        return description(self.name)
 
     def run(self, args: TodoWriteArgs, context: ToolContext) -> Mapping[str, Any]:
         """Return how many items there are, and how many are open."""

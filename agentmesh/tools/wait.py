@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from agentmesh.engine.tool import Effect, ToolContext
 from agentmesh.store import waits
 from agentmesh.store.tx import Database
-from agentmesh.tools.words import description
+from agentmesh.tools.words import Described
 
 
 class WaitArgs(BaseModel):
@@ -19,7 +19,7 @@ class WaitArgs(BaseModel):
     from_agents: list[str] | None = None
 
 
-class Wait:
+class Wait(Described):
     """Wait for mail."""
 
     name = "wait"
@@ -28,11 +28,6 @@ class Wait:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    @property
-    def description(self) -> str:
-        """The description that the model reads."""
-        return description(self.name)
 
     def run(self, args: WaitArgs, context: ToolContext) -> dict[str, Any] | None:
         """Begin the wait; return its result if it is over at once, None if it goes on."""

@@ -14,7 +14,7 @@ from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.text import clip, one_line, storable
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.tools.web_address import Target, permitted
-from agentmesh.tools.words import description
+from agentmesh.tools.words import Described
 
 _REDIRECTS = 5
 _MOVED = (301, 302, 303, 307, 308)
@@ -28,7 +28,7 @@ class WebFetchArgs(BaseModel):
     timeout: float = Field(default=30, gt=0, le=120)
 
 
-class WebFetch:
+class WebFetch(Described):
     """Read a web page."""
 
     name = "web_fetch"
@@ -37,11 +37,6 @@ class WebFetch:
 
     def __init__(self, settings: Web) -> None:
         self._allow_private = frozenset(settings.allow_private)
-
-    @property
-    def description(self) -> str:
-        """The description that the model reads."""
-        return description(self.name)
 
     def run(self, args: WebFetchArgs, context: ToolContext) -> Mapping[str, Any]:
         """Follow redirects within the host, and return the page, or the address that it has moved to."""

@@ -30,5 +30,16 @@ def compact_description(tool: str) -> str | None:
     return _read(f"compact/{tool}") if (_PROMPTS / "compact" / f"{tool}.md").is_file() else None
 
 
+class Described:
+    """A tool whose description is the page of its name in ``prompts``."""
+
+    name: str
+
+    @property
+    def description(self) -> str:
+        """The description that the model reads."""
+        return description(self.name)
+
+
 def _read(name: str) -> str:
     return (_PROMPTS / f"{name}.md").read_text(encoding="utf-8").strip()

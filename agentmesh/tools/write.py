@@ -11,7 +11,7 @@ from agentmesh.engine.tool import Effect, ToolContext
 from agentmesh.tools.files import open_parent, writable_place
 from agentmesh.tools.ledger import FileLedger, digest, refuse_unseen
 from agentmesh.tools.replace import existing, locked, replacing
-from agentmesh.tools.words import description
+from agentmesh.tools.words import Described
 
 _LIMIT = 64 << 20
 """Size limit, in bytes, of a file that may be replaced."""
@@ -24,7 +24,7 @@ class WriteArgs(BaseModel):
     content: str
 
 
-class Write:
+class Write(Described):
     """Write a whole file."""
 
     name = "write"
@@ -33,11 +33,6 @@ class Write:
 
     def __init__(self, ledger: FileLedger) -> None:
         self._ledger = ledger
-
-    @property
-    def description(self) -> str:
-        """The description that the model reads."""
-        return description(self.name)
 
     def run(self, args: WriteArgs, context: ToolContext) -> Mapping[str, Any]:
         """Write the file atomically; refuse if it holds content that this agent has not seen."""
