@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
@@ -16,6 +15,7 @@ from agentmesh.tools.environment import command_environment
 from agentmesh.tools.output import last_lines
 from agentmesh.tools.process import FinishedProcess, Spawner
 from agentmesh.tools.processes import Processes
+from agentmesh.tools.shell_command import require_no_nul, shell_argv
 from agentmesh.tools.tool_schema import RARE
 from agentmesh.tools.wall.kinds import Walled
 from agentmesh.tools.wall.walls import Walls
@@ -62,16 +62,13 @@ class Bash(Described):
         """Run the command until it ends, its timeout passes, or the agent is interrupted."""
         if args.watch and not args.background:
             raise ToolError("watch is for a command in the background.", "Set background to true too.")
-        if "\0" in args.command or "\0" in (args.watch or ""):
-            raise ToolError("The command contains a NUL character.", "Write it as \\0 or $'\\x00' where it is needed.")
+        require_no_nul("command", args.command, args.watch or "")
         if not context.workdir.is_dir():
             raise ToolError(f"The working directory {context.workdir} does not exist.", "Ask the user to restore it.")
         env = command_environment(os.environ, context.agent_id)
-        shell = shutil.which("bash", path=env["PATH"]) or "/bin/sh"
-        argv = [shell, "-c", args.command.encode("utf-8", "replace").decode()]
         context.progress(one_line(args.description or args.command))
         around = self._walls.around(
-            argv,
+            shell_argv(args.command, env["PATH"]),
             context.workdir,
             env,
             approved=context.approved,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +10,10 @@ from pathlib import Path
 from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.text import storable
-from agentmesh.engine.tool import ToolError
 from agentmesh.tools.environment import command_environment
 from agentmesh.tools.output import last_lines
 from agentmesh.tools.process import Spawner
+from agentmesh.tools.shell_command import require_no_nul, shell_argv
 from agentmesh.tools.wall.walls import Walls
 from agentmesh.workspace.results import Checked
 from agentmesh.workspace.roots import OwnTree
@@ -48,13 +47,10 @@ class CheckCommand:
 
     def __call__(self, folder: Path, cancel: Cancel) -> Checked:
         """Run the command in a directory until it ends, its time is over, or ``cancel`` is set."""
-        if "\0" in self.command:
-            raise ToolError("The check contains a NUL character.", "Write it as \\0 or $'\\x00' where it is needed.")
+        require_no_nul("check", self.command)
         env = command_environment(os.environ, self.agent)
-        shell = shutil.which("bash", path=env["PATH"]) or "/bin/sh"
-        argv = [shell, "-c", self.command.encode("utf-8", "replace").decode()]
         around = self.walls.around(
-            argv,
+            shell_argv(self.command, env["PATH"]),
             folder,
             env,
             approved=self.approved,

@@ -13,6 +13,7 @@ from agentmesh.store.forms import Owed
 from agentmesh.tools.check import CheckCommand
 from agentmesh.tools.gate import ToolGate
 from agentmesh.tools.process import Spawner
+from agentmesh.tools.shell_command import require_no_nul
 from agentmesh.tools.wall.walls import Walls
 from agentmesh.workspace.merge_words import how_it_ended
 from agentmesh.workspace.results import Checked
@@ -26,8 +27,7 @@ def require_check(check: str | None) -> str | None:
         return None
     if not check.strip():
         raise ToolError("the check is empty", "Give a command, or leave check out.")
-    if "\0" in check:
-        raise ToolError("The check contains a NUL character.", "Write it as \\0 or $'\\x00' where it is needed.")
+    require_no_nul("check", check)
     if (size := len(storable(check).encode())) > _MOST_BYTES:
         raise ToolError(f"the check is {size} bytes long, the limit is 8192", "Put it into a script, and call that.")
     return storable(check)
