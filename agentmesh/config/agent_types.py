@@ -13,7 +13,7 @@ from typing import Final
 
 from agentmesh.config.mcp import may_mean
 from agentmesh.domain.parts import GENERAL_PURPOSE
-from agentmesh.domain.permissions import Decision, Permissions, Rule, intersect, says
+from agentmesh.domain.permissions import Decision, Permissions, Rule, says
 
 BUILT_IN: Final = "built in"
 """The source of the built-in types."""
@@ -98,11 +98,6 @@ def tools_for(kind: AgentType, parent_tools: Sequence[str], known: Collection[st
         and (kind.tools is None or _names(kind.tools, tool))
         and not _names(kind.disallowed_tools, tool)
     ]
-
-
-def rules_for(parent: Permissions, kind: AgentType) -> Permissions:
-    """Return the permissions of a sub-agent of this type: its parent's, with its type's on top."""
-    return intersect(parent, kind.rules)
 
 
 def is_denied(kind: str, rules: Permissions) -> bool:

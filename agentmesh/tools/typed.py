@@ -12,7 +12,7 @@ from agentmesh.config import skills as skills_
 from agentmesh.config.agent_types import AgentType
 from agentmesh.config.skills import Skill
 from agentmesh.domain.ids import AgentId
-from agentmesh.domain.permissions import Permissions
+from agentmesh.domain.permissions import Permissions, intersect
 from agentmesh.domain.shape import Shape
 from agentmesh.engine.tool import ToolError
 from agentmesh.store import steps
@@ -131,7 +131,7 @@ def tools_of(kind: AgentType, giver: TaskGiver, wanted: Sequence[str] | None = N
 
 def rules_of(kind: AgentType, giver: TaskGiver) -> Permissions:
     """Return the permissions of an agent of a type: its parent's, with those of the type on top."""
-    return agent_types.rules_for(Permissions.from_json(giver.permissions), kind)
+    return intersect(Permissions.from_json(giver.permissions), kind.rules)
 
 
 def prompt_of(

@@ -10,11 +10,10 @@ from agentmesh.config.agent_types import (
     built_in,
     is_denied,
     offered,
-    rules_for,
     tools_for,
     unknown_tools,
 )
-from agentmesh.domain.permissions import Decision, Permissions, Rule
+from agentmesh.domain.permissions import Decision, Permissions, Rule, intersect
 
 ALL = sorted({*WITHHELD, "ask_user", "bash", "edit", "glob", "grep", "list_agents", "read", "web_fetch", "write"})
 BUILT_IN = {kind.name: kind for kind in built_in()}
@@ -89,8 +88,8 @@ def test_patterns_of_names_and_tools_that_there_are_not():
 def test_rules_are_a_layer_over_the_parents():
     parent = Permissions.of([deny("bash", "rm *")])
     own = (deny("write"),)
-    assert rules_for(parent, kind()) == parent
-    assert rules_for(parent, kind(rules=own)) == Permissions((*parent.layers, own))
+    assert intersect(parent, kind().rules) == parent
+    assert intersect(parent, kind(rules=own).rules) == Permissions((*parent.layers, own))
 
 
 def test_hidden_and_denied_types_are_not_offered():
@@ -101,7 +100,7 @@ def test_hidden_and_denied_types_are_not_offered():
 
 
 def test_a_type_can_be_kept_from_using_another():
-    rules = rules_for(Permissions(), kind(rules=(deny("task", "explore"),)))
+    rules = intersect(Permissions(), [deny("task", "explore")])
     assert is_denied("explore", rules)
     assert not is_denied("explorer", rules)
-    assert is_denied("anything", rules_for(rules, kind(rules=(deny("task"),))))
+    assert is_denied("anything", intersect(rules, [deny("task")]))
