@@ -65,6 +65,7 @@ class ConfiguredModels:
 
     def providers(self) -> dict[str, Provider]:
         """Return the model servers that this process can use: those that have a key or need none."""
+        from agentmesh.domain.urls import is_openai
         from agentmesh.llm.bounds import Bounds
         from agentmesh.llm.provider import Provider
 
@@ -72,7 +73,7 @@ class ConfiguredModels:
         usable = {}
         for name, provider in self._settings.providers.items():
             key = key_of(self._environ, name, provider)
-            if provider.api_key_env and not key and _is_openai(provider.base_url):
+            if provider.api_key_env and not key and is_openai(provider.base_url):
                 continue
             usable[name] = Provider(
                 name=name,
@@ -216,12 +217,6 @@ def _offered(provider: Provider) -> list[OfferedModel]:
 def _shown(endpoint: str) -> str:
     provider, url, key = endpoint.split(" ")
     return f"{provider} at {url}" + (f" (key in {key})" if key != "-" else "")
-
-
-def _is_openai(base_url: str) -> bool:
-    from urllib.parse import urlsplit
-
-    return urlsplit(base_url).hostname == "api.openai.com"
 
 
 def _is_here(base_url: str) -> bool:

@@ -12,6 +12,7 @@ from agentmesh.cli.finding import Finding, Health
 from agentmesh.config.api_keys import key_of
 from agentmesh.config.settings import resolve_model
 from agentmesh.domain.text import one_line
+from agentmesh.domain.urls import is_openai
 
 if TYPE_CHECKING:
     from agentmesh.config.schema import Provider
@@ -24,7 +25,7 @@ def model_checks(settings: Settings, environ: Mapping[str, str]) -> Iterator[Fin
     for name, provider in settings.providers.items():
         needed = wanted is not None and wanted[0] == name
         key = key_of(environ, name, provider).strip()
-        if provider.api_key_env and not key and "api.openai.com" in provider.base_url:
+        if provider.api_key_env and not key and is_openai(provider.base_url):
             if needed:
                 yield Finding(
                     Health.BROKEN,

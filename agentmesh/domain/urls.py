@@ -1,4 +1,7 @@
-"""URLs as permission rules see them: scheme, host, port and path, each compared with its own part of a pattern."""
+"""URLs of the web, above all as permission rules see them.
+
+A rule compares scheme, host, port and path, each with its own part of a pattern.
+"""
 
 from __future__ import annotations
 
@@ -82,6 +85,14 @@ def canonical_host(host: str) -> str:
         except OSError:
             return name
     return name
+
+
+def is_openai(url: str) -> bool:
+    """Whether the host of a model server's URL is OpenAI's own; other servers accept the same requests."""
+    try:
+        return urlsplit(url).hostname == "api.openai.com"
+    except ValueError:
+        return False
 
 
 def url_allowed(pattern: str, url: str) -> bool:

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 from agentmesh.domain.errors import ConfigError
 from agentmesh.domain.rows import Capability
 from agentmesh.domain.text import one_line
+from agentmesh.domain.urls import is_openai
 from agentmesh.llm.bounds import Bounds
 from agentmesh.llm.port import ChatRequest
 
@@ -104,8 +105,7 @@ class Provider:
         """
         if bound is None:
             return {}
-        is_openai = urlsplit(self.base_url).hostname == "api.openai.com"
-        return {"max_completion_tokens" if is_openai else "max_tokens": bound}
+        return {"max_completion_tokens" if is_openai(self.base_url) else "max_tokens": bound}
 
     def settings(self, request: ChatRequest, known: Capability) -> dict[str, Any]:
         """Return the request's parameters with those that are configured or known to be needed.

@@ -17,6 +17,7 @@ import httpx2
 
 from agentmesh.domain import jsontext
 from agentmesh.domain.text import one_line
+from agentmesh.domain.urls import is_openai
 from agentmesh.llm import listed
 from agentmesh.llm.connections import Connection, Connections, Hooks, Refused, Send
 from agentmesh.llm.exchange import Exchange
@@ -249,7 +250,7 @@ def _headers(provider: Provider) -> dict[str, str | openai.Omit]:
     headers: dict[str, str | openai.Omit] = {
         "Authorization": f"Bearer {provider.api_key}" if provider.api_key else openai.Omit()
     }
-    if httpx2.URL(provider.base_url).host != "api.openai.com":
+    if not is_openai(provider.base_url):
         headers |= {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
     return headers | dict(provider.headers)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentmesh.domain.urls import canonical, parse_url, url_allowed, url_restricted
+from agentmesh.domain.urls import canonical, is_openai, parse_url, url_allowed, url_restricted
 
 _URLISH = "ae.com/:@#?\\*[]%2f \t\u3002\uff0fx1"
 SUBDOMAINS = "https://*.example.com/*"
@@ -142,6 +142,12 @@ def test_no_url_that_a_rule_allows_is_fetched_from_another_host(rest: str, schem
         assert target.host.endswith(".a.com")
         assert (target.scheme, target.port) == ("https", 443)
     assert url_restricted("*", url) == (parse_url(url) is not None)
+
+
+def test_only_the_host_says_that_a_model_server_is_openais():
+    assert is_openai("https://API.openai.com:443/v1?x=1")
+    for url in ("https://proxy.example/api.openai.com/v1", "https://api.openai.com.example/v1", "http://[x", ""):
+        assert not is_openai(url)
 
 
 def test_the_plain_spelling_is_its_own():
