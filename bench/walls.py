@@ -16,7 +16,7 @@ from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.engine.tool import ToolContext
 from agentmesh.tools.bash import Bash, BashArgs
-from agentmesh.tools.process import Spawner
+from agentmesh.tools.guarded_run import Spawner
 from agentmesh.tools.wall.walls import Walls
 from bench.harness import Bench, Figure, Target, Values
 

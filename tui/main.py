@@ -108,7 +108,7 @@ def set_up(settings: Settings, environ: Mapping[str, str] = os.environ) -> bool:
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or environ.get("TERM") == "dumb":
         return False
-    from agentmesh.tools.below import require_person_there
+    from agentmesh.tools.person_only import require_person_there
     from agentmesh.tui.setup import SetupApp
 
     Keymap(settings.tui.keys)  # a mistake in them is said first
@@ -173,7 +173,7 @@ def _open(
 
     ``tell`` is called with what takes long. ``find`` chooses the mesh if there are several databases.
     """
-    from agentmesh.tools.below import open_as_person
+    from agentmesh.tools.person_only import open_as_person
 
     # All that is imported then takes 25 ms, and the database as long to answer: at the same time. What is asked first
     # is imported first, so that the database need not wait either.

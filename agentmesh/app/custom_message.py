@@ -26,7 +26,7 @@ from agentmesh.engine.tool import Rights, ToolContext, ToolError
 from agentmesh.store import agents, requests, sessions, workspaces
 from agentmesh.tools.bash import Bash, BashArgs
 from agentmesh.tools.gate import ToolGate
-from agentmesh.tools.process import Spawner
+from agentmesh.tools.guarded_run import Spawner
 from agentmesh.tools.read import Read, ReadArgs
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from agentmesh.domain.tool_names import MCP_PREFIX
 from agentmesh.store import sessions
 from agentmesh.store.sizes import POOL_SIZE
 from agentmesh.store.tx import Database
-from agentmesh.tools.below import open_as_person
+from agentmesh.tools.person_only import open_as_person
 
 if TYPE_CHECKING:
     from agentmesh.config.agent_types import AgentType
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from agentmesh.store.embedded import EmbeddedServer
     from agentmesh.store.link import Pulse
     from agentmesh.store.listener import Listener
+    from agentmesh.tools.background_runs import Processes
     from agentmesh.tools.mcp.hub import Hub
-    from agentmesh.tools.processes import Processes
     from agentmesh.tools.typed import Delegation
     from agentmesh.tools.wall.walls import Walls
     from agentmesh.workspace.workspaces import Workspaces
@@ -269,8 +269,8 @@ class Mesh:
     @cached_property
     def processes(self) -> Processes:
         """The commands of agents that this process runs in the background."""
-        from agentmesh.tools.process import Spawner
-        from agentmesh.tools.processes import Processes
+        from agentmesh.tools.background_runs import Processes
+        from agentmesh.tools.guarded_run import Spawner
 
         made = Processes(self.database, Spawner(self.walls.home))
         self.on_close(made.close)

@@ -162,7 +162,7 @@ def _check(mesh: Mesh, session: Session, agent: AgentId, check: str) -> CheckCom
     from agentmesh.store import forms
     from agentmesh.tools.check import CheckCommand
     from agentmesh.tools.gate import ToolGate
-    from agentmesh.tools.process import Spawner
+    from agentmesh.tools.guarded_run import Spawner
 
     rights = Rights(*mesh.database.run(forms.rights, agent, idempotent=True))
     project = Path(session.workdir)

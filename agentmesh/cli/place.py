@@ -61,7 +61,7 @@ class PlaceOptions(NamedTuple):
         Raise NotAPerson in a command that an agent runs.
         """
         from agentmesh.config.settings import load
-        from agentmesh.tools.below import require_person
+        from agentmesh.tools.person_only import require_person
 
         place = {"database_url": self.database_url, "data_dir": self.data_dir, "log_file": self.log_file}
         settings = load({**place, **flags}, os.environ, directory() if of_project else None)
@@ -85,7 +85,7 @@ class PlaceOptions(NamedTuple):
 
     def settings_without_mesh(self) -> Settings:
         """Read the configuration for a command without a mesh; if the database runs, check for a worker above."""
-        from agentmesh.tools.below import require_person_there
+        from agentmesh.tools.person_only import require_person_there
 
         settings = self.settings()
         databases = self.databases(settings, "look", pool_size=1)

@@ -31,7 +31,7 @@ from agentmesh.tools.interrupt import Interrupt, InterruptArgs
 from agentmesh.tools.kill import Kill, KillArgs
 from agentmesh.tools.list_agents import ListAgents, ListAgentsArgs
 from agentmesh.tools.peek import Peek, PeekArgs
-from agentmesh.tools.read_process import ProcessArgs, ReadProcess
+from agentmesh.tools.process import ProcessArgs, ReadProcess
 from agentmesh.tools.send import Send, SendArgs, require_not_urgent, require_one_recipient, require_recipient, when_of
 from agentmesh.tools.todo import Todo, TodoAction, TodoArgs, require_whole
 from agentmesh.tools.wait import Wait, WaitArgs

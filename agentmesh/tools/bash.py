@@ -11,10 +11,10 @@ from pydantic import BaseModel, Field
 
 from agentmesh.domain.text import one_line, storable
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
+from agentmesh.tools.background_runs import Processes
 from agentmesh.tools.environment import command_environment
+from agentmesh.tools.guarded_run import FinishedProcess, Spawner
 from agentmesh.tools.output import last_lines
-from agentmesh.tools.process import FinishedProcess, Spawner
-from agentmesh.tools.processes import Processes
 from agentmesh.tools.shell_command import require_no_nul, shell_argv
 from agentmesh.tools.tool_schema import RARE
 from agentmesh.tools.wall.kinds import Walled

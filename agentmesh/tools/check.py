@@ -11,8 +11,8 @@ from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.text import storable
 from agentmesh.tools.environment import command_environment
+from agentmesh.tools.guarded_run import Spawner
 from agentmesh.tools.output import last_lines
-from agentmesh.tools.process import Spawner
 from agentmesh.tools.shell_command import require_no_nul, shell_argv
 from agentmesh.tools.wall.walls import Walls
 from agentmesh.workspace.results import Checked

@@ -20,7 +20,7 @@ from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.tools import searcher
 from agentmesh.tools.files import FilePlace, changed, open_directory, open_either, place
 from agentmesh.tools.glob import Readable, path_pattern, shown
-from agentmesh.tools.process import FinishedProcess, Spawner
+from agentmesh.tools.guarded_run import FinishedProcess, Spawner
 from agentmesh.tools.walk import Walk
 from agentmesh.tools.words import Described
 

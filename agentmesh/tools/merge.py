@@ -11,7 +11,7 @@ from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.store import agents, steps
 from agentmesh.store.tx import Database
 from agentmesh.tools.check import CheckCommand
-from agentmesh.tools.process import Spawner
+from agentmesh.tools.guarded_run import Spawner
 from agentmesh.tools.tool_schema import RARE
 from agentmesh.tools.wall.walls import Walls
 from agentmesh.tools.words import Described

@@ -14,8 +14,8 @@ from agentmesh.engine.tool import Effect, ToolContext, ToolError
 from agentmesh.store import forms, steps
 from agentmesh.store.forms import Owed
 from agentmesh.store.tx import Database
+from agentmesh.tools.guarded_run import Spawner
 from agentmesh.tools.mcp.schema import BadSchema, fitted, parameters
-from agentmesh.tools.process import Spawner
 from agentmesh.tools.report_check import ReportChecks, failed
 from agentmesh.tools.wall.walls import Walls
 from agentmesh.tools.words import Described, description

@@ -12,7 +12,7 @@ from agentmesh.engine.tool import Rights, ToolContext, ToolError
 from agentmesh.store.forms import Owed
 from agentmesh.tools.check import CheckCommand
 from agentmesh.tools.gate import ToolGate
-from agentmesh.tools.process import Spawner
+from agentmesh.tools.guarded_run import Spawner
 from agentmesh.tools.shell_command import require_no_nul
 from agentmesh.tools.wall.walls import Walls
 from agentmesh.workspace.merge_words import how_it_ended

@@ -11,21 +11,21 @@ from agentmesh.engine.tool import Tool
 from agentmesh.store.tx import Database
 from agentmesh.tools import tool_schema
 from agentmesh.tools.ask_user import AskUser
+from agentmesh.tools.background_runs import Processes
 from agentmesh.tools.bash import Bash
 from agentmesh.tools.edit import Edit
 from agentmesh.tools.fork import Fork
 from agentmesh.tools.glob import Glob
 from agentmesh.tools.grep import Grep
+from agentmesh.tools.guarded_run import Spawner
 from agentmesh.tools.interrupt import Interrupt
 from agentmesh.tools.kill import Kill
 from agentmesh.tools.ledger import FileLedger
 from agentmesh.tools.list_agents import ListAgents
 from agentmesh.tools.merge import Merge
 from agentmesh.tools.peek import Peek
-from agentmesh.tools.process import Spawner
-from agentmesh.tools.processes import Processes
+from agentmesh.tools.process import ReadProcess
 from agentmesh.tools.read import Read
-from agentmesh.tools.read_process import ReadProcess
 from agentmesh.tools.report import Report
 from agentmesh.tools.send import Send
 from agentmesh.tools.skill import ReadSkill, Skills

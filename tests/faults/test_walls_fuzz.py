@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from agentmesh.tools.process import Spawner
+from agentmesh.tools.guarded_run import Spawner
 from tests.faults.conftest import ROUNDS, SEED
 from tests.faults.shell_grammar import ShellLines
 from tests.faults.walls_fuzz import Found, Part, Runner, try_part

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentmesh.tools.process import Spawner
+from agentmesh.tools.guarded_run import Spawner
 from agentmesh.tools.shell.judge import read_shell
 from tests.faults.shell_grammar import ShellLines
 from tests.tools.calling import call, context

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agentmesh.config.schema import Sandbox
 from agentmesh.tools.bash import Bash
-from agentmesh.tools.process import Spawner
+from agentmesh.tools.guarded_run import Spawner
 from agentmesh.tools.wall.walls import Walls
 
 KINDS = ("bubblewrap", "landlock")

@@ -13,11 +13,11 @@ from agentmesh.config.schema import Sandbox
 from agentmesh.domain.cancel import Cancel, CancelReason
 from agentmesh.engine.tool import ToolError
 from agentmesh.store.tx import Database
+from agentmesh.tools.background_runs import Processes
 from agentmesh.tools.bash import Bash, BashArgs
 from agentmesh.tools.environment import command_environment
+from agentmesh.tools.guarded_run import Spawner
 from agentmesh.tools.output import Capture, clean, last_lines
-from agentmesh.tools.process import Spawner
-from agentmesh.tools.processes import Processes
 from agentmesh.tools.wall.walls import Walls
 from tests.tools import commands
 from tests.tools.calling import ALICE, call, context, is_alive, wait_for_end
@@ -109,7 +109,7 @@ def test_everything_ends_when_the_worker_is_killed(tmp_path: Path):
     os.mkfifo(tmp_path / "ready")
     program = (
         "import sys; from pathlib import Path; from tests.tools.calling import call; from tests.tools import commands;"
-        "from agentmesh.tools.process import Spawner;"
+        "from agentmesh.tools.guarded_run import Spawner;"
         "call(commands.bash(Spawner()), Path(sys.argv[1]), command=sys.argv[2])"
     )
     command = f"{_ESCAPING}; echo $PPID >>pids; echo > ready; wait"

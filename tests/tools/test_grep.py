@@ -10,7 +10,7 @@ import pytest
 from agentmesh.domain.cancel import Cancel, CancelReason
 from agentmesh.engine.tool import ToolError
 from agentmesh.tools.grep import Grep
-from agentmesh.tools.process import Spawner
+from agentmesh.tools.guarded_run import Spawner
 from tests.tools.calling import call, context
 
 

@@ -16,7 +16,7 @@ from agentmesh.engine.tool import Rights
 from agentmesh.tools.gate import ToolGate
 from agentmesh.tools.glob import Glob
 from agentmesh.tools.grep import Grep
-from agentmesh.tools.process import Spawner
+from agentmesh.tools.guarded_run import Spawner
 from agentmesh.tools.wall.walls import Walls
 from tests.tools.calling import call, context
 

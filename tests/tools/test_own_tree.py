@@ -17,8 +17,8 @@ from agentmesh.store.tx import Database
 from agentmesh.tools.bash import Bash
 from agentmesh.tools.edit import Edit
 from agentmesh.tools.gate import ToolGate
+from agentmesh.tools.guarded_run import Spawner
 from agentmesh.tools.ledger import FileLedger
-from agentmesh.tools.process import Spawner
 from agentmesh.tools.read import Read
 from agentmesh.tools.shell import repository
 from agentmesh.tools.shell.judge import read_shell

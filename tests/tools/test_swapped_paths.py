@@ -22,8 +22,8 @@ from agentmesh.tools.edit import Edit
 from agentmesh.tools.gate import ToolGate
 from agentmesh.tools.glob import Glob
 from agentmesh.tools.grep import Grep
+from agentmesh.tools.guarded_run import Spawner
 from agentmesh.tools.ledger import FileLedger
-from agentmesh.tools.process import Spawner
 from agentmesh.tools.read import Read
 from agentmesh.tools.wall.walls import Walls
 from agentmesh.tools.write import Write

@@ -17,7 +17,7 @@ import pytest
 from agentmesh.config.schema import Sandbox
 from agentmesh.engine.tool import ToolError
 from agentmesh.tools.bash import Bash
-from agentmesh.tools.process import Spawner
+from agentmesh.tools.guarded_run import Spawner
 from agentmesh.tools.wall.walls import READING_NOTE, Walls
 from tests.tools import commands
 from tests.tools.calling import call, context

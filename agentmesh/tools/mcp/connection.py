@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 from agentmesh import __version__
 from agentmesh.config.mcp import Mcp, NamedServer
 from agentmesh.domain.text import one_line
+from agentmesh.tools.guarded_run import Spawner
 from agentmesh.tools.mcp.listing import Listing, listing
 from agentmesh.tools.mcp.reasons import is_closed, reason
 from agentmesh.tools.mcp.secrets import Secrets
 from agentmesh.tools.mcp.start import way_to
 from agentmesh.tools.mcp.transport import Pipes, Way, Web
-from agentmesh.tools.process import Spawner
 
 if TYPE_CHECKING:
     from mcp.client.session import ClientSession

@@ -20,10 +20,10 @@ from agentmesh.config.mcp import Mcp, McpServers, NamedServer
 from agentmesh.domain.extras import install_words
 from agentmesh.domain.text import one_line
 from agentmesh.engine.tool import ToolContext, ToolError
+from agentmesh.tools.guarded_run import Spawner
 from agentmesh.tools.mcp import answer
 from agentmesh.tools.mcp.connection import Connection, ServerFailed, State
 from agentmesh.tools.mcp.listing import Listing
-from agentmesh.tools.process import Spawner
 
 T = TypeVar("T")
 

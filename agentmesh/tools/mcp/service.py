@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from agentmesh.domain.text import one_line
 from agentmesh.tools import spawner
+from agentmesh.tools.guarded_run import CALL_VARIABLE, Spawner, sweep
 from agentmesh.tools.output import clean
-from agentmesh.tools.process import CALL_VARIABLE, Spawner, sweep
 
 _FOREVER: Final = 10 * 365 * 86_400.0
 _LONGEST_LINE: Final = 32 * 1024 * 1024

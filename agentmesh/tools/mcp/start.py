@@ -9,10 +9,10 @@ from pathlib import Path
 
 from agentmesh.config.mcp import NamedServer
 from agentmesh.tools.environment import AGENT_VARIABLE, command_environment
+from agentmesh.tools.guarded_run import Spawner
 from agentmesh.tools.mcp.secrets import Secrets
 from agentmesh.tools.mcp.service import Service
 from agentmesh.tools.mcp.transport import Pipes, Way, Web
-from agentmesh.tools.process import Spawner
 
 
 async def way_to(

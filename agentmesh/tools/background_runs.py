@@ -19,8 +19,8 @@ from agentmesh.engine.tool import ToolContext
 from agentmesh.store import processes
 from agentmesh.store.processes import ProcessKey
 from agentmesh.store.tx import Database
+from agentmesh.tools.guarded_run import FinishedProcess, Spawner
 from agentmesh.tools.matched_lines import MatchedLines
-from agentmesh.tools.process import FinishedProcess, Spawner
 from agentmesh.tools.wall.kinds import Walled
 from agentmesh.tools.watched import LineMatcher, WatchedCapture
 
