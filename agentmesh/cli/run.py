@@ -25,7 +25,7 @@ from agentmesh.domain.ids import short
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line, printable
-from agentmesh.llm.ahead import import_ahead
+from agentmesh.llm.import_ahead import import_ahead
 from agentmesh.store.sizes import POOL_SIZE
 from agentmesh.tools.environment import conceal_process
 

@@ -26,7 +26,7 @@ from agentmesh.engine.conversation import Conversation
 from agentmesh.engine.effects import Effects
 from agentmesh.engine.engine import Engine
 from agentmesh.engine.feed import CallOutput
-from agentmesh.engine.offered import offered
+from agentmesh.engine.offered_tools import offered
 from agentmesh.engine.summary_call import Compactor, NoSummary, Stopped, too_long
 from agentmesh.engine.tool import Rights, Tool, ToolContext
 from agentmesh.llm.port import CallCancelled, CallFailed, ChatRequest, Reply

@@ -7,7 +7,7 @@ import sys
 def test_the_client_is_imported_on_a_thread_and_an_import_that_fails_ends_nothing() -> None:
     code = (
         "import sys, threading\n"
-        "from agentmesh.llm.ahead import THREAD, import_ahead\n"
+        "from agentmesh.llm.import_ahead import THREAD, import_ahead\n"
         "print('openai' in sys.modules)\n"
         "def ended():\n"
         "    import_ahead()\n"
@@ -29,7 +29,7 @@ def test_the_client_is_imported_without_aiohttp_which_others_may_import_meanwhil
         "import sys, threading\n"
         "import aiohttp.hdrs\n"  # installed, or this test says nothing
         "for name in [name for name in sys.modules if name.split('.')[0] == 'aiohttp']: del sys.modules[name]\n"
-        "from agentmesh.llm import ahead\n"
+        "from agentmesh.llm import import_ahead as ahead\n"
         "with ahead._without('aiohttp'):\n"
         "    other = threading.Thread(target=__import__, args=('aiohttp',))\n"
         "    other.start()\n"
