@@ -15,15 +15,13 @@ if TYPE_CHECKING:
 
 def mcp_checks(mesh: Mesh, workdir: Path) -> Iterator[Finding]:
     """Start the servers that may start; yield the state of each, and the problems in their configuration."""
-    from agentmesh.tools.mcp.connection import State
+    from agentmesh.tools.mcp.connection import RunState
 
     configured = mesh.mcp_servers(workdir)
     if configured.servers:
         mesh.mcp.definitions(workdir)
         for each in mesh.mcp.states(workdir):
-            if each.state is State.RUNNING:
-                yield Finding(
-                    Health.OK, "mcp server", f"{each.name} runs and has {plural(each.tools, 'tool')} ({each.source})"
-                )
+            if each.state is RunState.RUNNING:
+                yield "ok", "mcp server", f"{each.name} runs and has {plural(each.tools, 'tool')} ({each.source})", ""
     for problem in mesh.mcp_problems(workdir):
         yield Finding(Health.BROKEN if problem.broken else Health.NOTE, "mcp server", str(problem))

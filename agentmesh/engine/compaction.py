@@ -40,7 +40,7 @@ _TASK, _LINE = 3000, 600
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CompactionPlan:
     """A cut through a conversation; a tool's call and its result are always on the same side."""
 
     covered: Sequence[Row]
@@ -58,7 +58,7 @@ class Plan:
     """Whether the last covered row wants an answer."""
 
 
-def plan(conversation: Conversation, room: int, *, thorough: bool) -> Plan | None:
+def plan(conversation: Conversation, room: int, *, thorough: bool) -> CompactionPlan | None:
     """Return where to cut so that clearly less than ``room`` tokens are sent; None if that gains too little.
 
     ``thorough``: a person asked for it, so only what has not been answered yet is kept.
@@ -79,7 +79,7 @@ def plan(conversation: Conversation, room: int, *, thorough: bool) -> Plan | Non
     is_summary_only = all(row.kind == Kind.SUMMARY for row in rows[:cut])
     if is_summary_only or (not thorough and covered_bytes < sum(sizes) // _LEAST_GAIN):
         return None
-    return Plan(
+    return CompactionPlan(
         covered=rows[:cut],
         kept=rows[cut:],
         # What is too long to be kept may be too long to be sent: the model is asked about what was sent before.
@@ -120,12 +120,12 @@ def _newest_step(rows: Sequence[Row]) -> int:
     return index
 
 
-def ask(made: Plan) -> dict[str, Any]:
+def ask(made: CompactionPlan) -> dict[str, Any]:
     """Return the message that asks for the summary."""
     return {"role": "user", "content": ASK.format(words=made.words)}
 
 
-def content(made: Plan, text: str, conversation: Conversation, *, auto: bool) -> dict[str, Any]:
+def content(made: CompactionPlan, text: str, conversation: Conversation, *, auto: bool) -> dict[str, Any]:
     """Return the summary's row."""
     before = sum(conversation.sizes)
     after = before - made.covered_bytes + len(text.encode("utf-8", "replace"))
@@ -151,7 +151,7 @@ def introduces(row: Row, conversation: Conversation) -> Mapping[str, Any] | None
     return row.content.get("introduces") if row.agent_id == conversation.agent_id else None
 
 
-def newest_step(made: Plan) -> str:
+def newest_step(made: CompactionPlan) -> str:
     """Return what is kept of a newest step that is too long to stay; empty if it stays or was asked about."""
     rows = made.covered[made.summed :]
     if not rows:
@@ -161,7 +161,7 @@ def newest_step(made: Plan) -> str:
     return f"The newest step was too long to be kept; this is left of it:\n\n{left}"
 
 
-def left_over(made: Plan, why: str) -> str:
+def left_over(made: CompactionPlan, why: str) -> str:
     """Return what stands for the covered rows if no model made a summary: the first task and the newest rows."""
     room = min(made.covered_bytes // 3, _MOST_LEFT)
     parts = [f"(No model made this summary: {one_line(why, 200)} The oldest messages were left out.)"]

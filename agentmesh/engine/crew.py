@@ -24,7 +24,7 @@ from agentmesh.engine.log_place import log_place
 from agentmesh.engine.offers import Offers
 from agentmesh.engine.threads import Threads
 from agentmesh.engine.turn import Runner
-from agentmesh.engine.watch import Watch
+from agentmesh.engine.watch import WaitWatch
 from agentmesh.store import steps, waits, workers
 
 LOG = logger(__name__)
@@ -59,7 +59,7 @@ class Crew:
         self._hosts = LeasedAgents()
         self._threads = Threads(threads, "agent")
         self.offers = Offers(engine.database, self._hosts, threads, me, self._take_back, self._drop)
-        self._watch: Watch[LeasedAgent] = Watch(self._look, self._attend, self._go_on)
+        self._watch: WaitWatch[LeasedAgent] = WaitWatch(self._look, self._attend, self._go_on)
         self._over: list[LeasedAgent] = []
         """Agents held by the watch whose waits it has found to be over."""
         self._stopping = threading.Event()

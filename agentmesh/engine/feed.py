@@ -73,20 +73,20 @@ class Message:
         else:
             self._pieces.append(piece)
 
-    def take(self) -> Piece:
+    def take(self) -> AnswerPiece:
         """Return what has gathered."""
         text, place = "".join(self._pieces), self._said
         self._said, self._pieces = place + len(text), []
         self._whole.append(text)
-        return Piece(self._after, place, text)
+        return AnswerPiece(self._after, place, text)
 
-    def taken(self, place: int) -> Piece:
+    def taken(self, place: int) -> AnswerPiece:
         """Return what was taken from a place on."""
         self._whole = ["".join(self._whole)]
-        return Piece(self._after, place, self._whole[0][place:])
+        return AnswerPiece(self._after, place, self._whole[0][place:])
 
 
-class Piece(NamedTuple):
+class AnswerPiece(NamedTuple):
     """A part of an answer in progress, as screens hear of it."""
 
     after: int
@@ -227,7 +227,7 @@ class Feed:
         """Write what has gathered; return how many NOTIFYs that took."""
         # Critical section: take what has gathered.
         with self._lock:
-            pieces: dict[SessionId, dict[AgentId, Piece]] = defaultdict(dict)
+            pieces: dict[SessionId, dict[AgentId, AnswerPiece]] = defaultdict(dict)
             for agent, message in self._messages.items():
                 pieces[message.session][agent] = message.take()
             self._messages = {}
@@ -266,7 +266,7 @@ class Feed:
                 piece = _oldest(left, _PAYLOAD - _KEY)
                 found.append((channel, _live({str(agent): piece})))
                 repeat.place += len(piece.text)
-                left = Piece(left.after, repeat.place, left.text[len(piece.text) :])
+                left = AnswerPiece(left.after, repeat.place, left.text[len(piece.text) :])
             if not left.text:
                 del self._repeats[agent, channel]
         return found
@@ -278,7 +278,7 @@ def _steps(agents: set[AgentId]) -> list[str]:
     return [f"steps {' '.join(ids[first : first + _STEPS])}" for first in range(0, len(ids), _STEPS)]
 
 
-def _payload(agents: dict[AgentId, Piece]) -> str:
+def _payload(agents: dict[AgentId, AnswerPiece]) -> str:
     """Return ``live {agent: [after, place, text]}``, each text cut to its newest part so that all fit."""
     most = _PAYLOAD // (_KEY + _SHORTEST)
     room = _PAYLOAD // min(len(agents), most) - _KEY
@@ -292,25 +292,25 @@ def _output_payload(outputs: list[CallOutput]) -> str:
     room = _PAYLOAD // min(len(outputs), most) - _KEY
     shown = {}
     for one in outputs[:most]:
-        shown[str(one.agent)] = one.seq, one.ordinal, _newest(Piece(0, 0, one.text), room).text
+        shown[str(one.agent)] = one.seq, one.ordinal, _newest(AnswerPiece(0, 0, one.text), room).text
     return status.OUTPUT + json.dumps(shown, separators=(",", ":"))
 
 
-def _live(shown: dict[str, Piece]) -> str:
+def _live(shown: dict[str, AnswerPiece]) -> str:
     return "live " + json.dumps(shown, separators=(",", ":"))
 
 
-def _oldest(piece: Piece, room: int) -> Piece:
+def _oldest(piece: AnswerPiece, room: int) -> AnswerPiece:
     """Return the beginning of a piece whose text takes at most ``room`` bytes as JSON."""
     text = piece.text[:room]
     while len(json.dumps(text)) - 2 > room:
         text = text[: len(text) * 2 // 3]
-    return Piece(piece.after, piece.place, text)
+    return AnswerPiece(piece.after, piece.place, text)
 
 
-def _newest(piece: Piece, room: int) -> Piece:
+def _newest(piece: AnswerPiece, room: int) -> AnswerPiece:
     """Return the end of a piece whose text takes at most ``room`` bytes as JSON."""
     text = piece.text[-room:]
     while len(json.dumps(text)) - 2 > room:
         text = text[-(len(text) * 2 // 3) :] if len(text) > 1 else ""
-    return Piece(piece.after, piece.place + len(piece.text) - len(text), text)
+    return AnswerPiece(piece.after, piece.place + len(piece.text) - len(text), text)

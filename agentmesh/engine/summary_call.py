@@ -13,7 +13,7 @@ from agentmesh.domain.rows import Agent
 from agentmesh.domain.states import AgentStatus
 from agentmesh.engine import budgeting, call_progress, compaction, keeping, recording
 from agentmesh.engine.calls import Parked
-from agentmesh.engine.compaction import Plan
+from agentmesh.engine.compaction import CompactionPlan
 from agentmesh.engine.conversation import BYTES_PER_TOKEN, Conversation
 from agentmesh.engine.engine import Engine
 from agentmesh.llm.port import CallCancelled, CallFailed, ChatRequest, Reply, Watch
@@ -163,7 +163,7 @@ class Compactor:
             usage=usage,
         )
 
-    def _plan(self, agent: Agent, conversation: Conversation, *, thorough: bool = False) -> Plan | None:
+    def _plan(self, agent: Agent, conversation: Conversation, *, thorough: bool = False) -> CompactionPlan | None:
         window = self._window(agent)
         if window:
             room = int(window * self._share)
@@ -178,7 +178,13 @@ class Compactor:
             return None
 
     def _ask(
-        self, lease: Lease, agent: Agent, conversation: Conversation, plan: Plan, cancel: Cancel, most: int | None
+        self,
+        lease: Lease,
+        agent: Agent,
+        conversation: Conversation,
+        plan: CompactionPlan,
+        cancel: Cancel,
+        most: int | None,
     ) -> tuple[str, dict[str, Any], str]:
         """Return the model's summary, what making it used, and why there is none."""
         began = time.monotonic()

@@ -56,7 +56,7 @@ class _Waiting:
     """Whether the last look came at once after the one before: the next one may not."""
 
 
-class Watch(Generic[Key]):
+class WaitWatch(Generic[Key]):
     """Calls ``look(agent, timed_out)`` for waits to look at, and ``attend(agents)`` for agents to be attended to.
 
     ``looked()`` is called after looks that were due together, and now and then between them if they are many.

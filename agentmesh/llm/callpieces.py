@@ -43,7 +43,7 @@ class Kind(Enum):
     """In a sentence, indented as code, or a block of another language: it is shown, not made."""
 
 
-class Piece(NamedTuple):
+class CallPiece(NamedTuple):
     """A part of an answer that may hold calls."""
 
     kind: Kind
@@ -55,7 +55,7 @@ class Piece(NamedTuple):
     end: int
 
 
-def split(text: str) -> Iterator[Piece]:
+def split(text: str) -> Iterator[CallPiece]:
     """Yield the pieces of a text in their order; what is between them are words."""
     at = broken = 0
     while broken < _MOST_BROKEN and (begin := _BEGIN.search(text, at)):
@@ -67,14 +67,14 @@ def split(text: str) -> Iterator[Piece]:
         at = max(piece.end if piece else begin.end(), begin.start() + 1)
 
 
-def _tagged(text: str, begin: re.Match[str], free: int) -> Piece:
+def _tagged(text: str, begin: re.Match[str], free: int) -> CallPiece:
     """Return an element; one that lacks its end tag reaches to the end of its values."""
     values, end = _values(text, begin.end())
     kind, close = _kind_of_tag(text, begin, free), _end_tag(text, begin["tag"], end)
     if close < 0 and not (values and _may_end(text, end)):
         found = text.find(f"</{begin['tag']}>", end)
-        return Piece(kind, values, False, begin.start(), max(end, found))
-    return Piece(kind, values, bool(values), begin.start(), max(end, close))
+        return CallPiece(kind, values, False, begin.start(), max(end, found))
+    return CallPiece(kind, values, bool(values), begin.start(), max(end, close))
 
 
 def _end_tag(text: str, tag: str, at: int) -> int:
@@ -100,7 +100,7 @@ def _kind_of_tag(text: str, begin: re.Match[str], free: int) -> Kind:
     return Kind.QUOTED if text[max(line, free) : begin.start()].strip() else Kind.TAG
 
 
-def _fenced(text: str, begin: re.Match[str]) -> Piece:
+def _fenced(text: str, begin: re.Match[str]) -> CallPiece:
     """Return a fenced block; a block of another language has no values, and one without an end reaches to the end."""
     fence = begin["fence"]
     close = re.compile(rf"^[ \t]*{fence}{fence[0]}*[ \t]*$", re.MULTILINE)
@@ -113,7 +113,7 @@ def _fenced(text: str, begin: re.Match[str]) -> Piece:
     found = close.match(text, max(text.rfind("\n", 0, rest) + 1, begin.end()))
     is_whole = bool(values) and (found is not None or rest == len(text))
     found = found if is_whole else close.search(text, end)
-    return Piece(kind, values, is_whole, begin.start(), found.end() if found else len(text))
+    return CallPiece(kind, values, is_whole, begin.start(), found.end() if found else len(text))
 
 
 def _elements(text: str, at: int) -> tuple[tuple[str, ...], int]:
@@ -128,18 +128,18 @@ def _elements(text: str, at: int) -> tuple[tuple[str, ...], int]:
     return values, at
 
 
-def _bare(text: str, begin: re.Match[str]) -> Piece | None:
+def _bare(text: str, begin: re.Match[str]) -> CallPiece | None:
     """Return the JSON values that begin a line; else a paragraph that begins like a call, without values; else None."""
     values, end = _values(text, begin.end())
     if not values:
         stop = text.find("\n\n", end)
         is_call = _CALL.match(text, end)
-        return Piece(Kind.BARE, (), False, begin.start(), stop if stop >= 0 else len(text)) if is_call else None
+        return CallPiece(Kind.BARE, (), False, begin.start(), stop if stop >= 0 else len(text)) if is_call else None
     line = text.find("\n", end)
     beside = text[end : line if line >= 0 else len(text)]
     is_shown = len(begin["before"].expandtabs(_CODE_INDENT)) >= _CODE_INDENT
     kind = Kind.QUOTED if is_shown or beside.strip() else Kind.BARE
-    return Piece(kind, values, True, begin.start(), end)
+    return CallPiece(kind, values, True, begin.start(), end)
 
 
 def _values(text: str, at: int) -> tuple[tuple[str, ...], int]:

@@ -28,7 +28,7 @@ Hooks = Mapping[str, list[Callable[..., None]]]
 Send = Callable[[openai.OpenAI], httpx2.Response]
 
 
-class Refused(Exception):
+class ErrorResponse(Exception):
     """The server answered with an error status."""
 
     def __init__(self, response: httpx2.Response) -> None:
@@ -38,7 +38,7 @@ class Refused(Exception):
         self.body = _beginning(response)
 
 
-class Connection:
+class ModelConnection:
     """One SDK client with one connection, for one call at a time. Any thread may ``cut`` it."""
 
     def __init__(self, connect: Callable[[Hooks], openai.OpenAI], name: str) -> None:
@@ -171,16 +171,16 @@ class Connection:
 class Connections:
     """Connections that wait for their next call, the most recent one first; thread-safe."""
 
-    def __init__(self, make: Callable[[], Connection], keep: float) -> None:
+    def __init__(self, make: Callable[[], ModelConnection], keep: float) -> None:
         """Connections unused for ``keep`` seconds are closed when another one is given back."""
         self._make = make
         self._keep = keep
         self._lock = threading.Lock()
-        self._idle: deque[tuple[float, Connection]] = deque()
+        self._idle: deque[tuple[float, ModelConnection]] = deque()
         """Each with the time when it was given back; the oldest first."""
         self._closed = False
 
-    def take(self) -> Connection:
+    def take(self) -> ModelConnection:
         """Return a connection for one call; end the call with ``give_back``."""
         oldest = time.monotonic() - self._keep
         with self._lock:
@@ -188,7 +188,7 @@ class Connections:
                 return self._idle.pop()[1]
         return self._make()
 
-    def give_back(self, connection: Connection) -> None:
+    def give_back(self, connection: ModelConnection) -> None:
         """Let other calls use a connection."""
         connection.rest()
         now = time.monotonic()
@@ -214,7 +214,7 @@ class Connections:
 
 def _refuse(response: httpx2.Response) -> None:
     if not response.is_success:
-        raise Refused(response)
+        raise ErrorResponse(response)
 
 
 def _beginning(response: httpx2.Response) -> str:

@@ -34,7 +34,7 @@ _TOOL: Final[Mapping[str, Any]] = {
 }
 
 
-class Finding(NamedTuple):
+class ProbeFinding(NamedTuple):
     """One thing that a server can or cannot."""
 
     about: str
@@ -58,13 +58,13 @@ class Probe:
         self.tokens = 0
         """Input and output tokens of all answers."""
 
-    def run(self) -> Iterator[Finding]:
+    def run(self) -> Iterator[ProbeFinding]:
         """Yield what is found out, one thing after another; raise CallFailed if the server does not answer at all."""
         try:
             self._client.warm()  # what it imports and opens is not the server's time
             began = time.monotonic()
             first = self._first()
-            yield Finding("answers", f"yes, in {time.monotonic() - began:.1f} s", {})
+            yield ProbeFinding("answers", f"yes, in {time.monotonic() - began:.1f} s", {})
             yield self._streams(first)
             # At once, because a server with one slot keeps only what it has read last.
             again = self._try(_FOR_A_CALL)
@@ -83,51 +83,53 @@ class Probe:
                 raise
             return Reply()
 
-    def _streams(self, first: Reply) -> Finding:
+    def _streams(self, first: Reply) -> ProbeFinding:
         if _has_words(first):
-            return Finding("streams", "yes, also with tools", {"streams": True})
+            return ProbeFinding("streams", "yes, also with tools", {"streams": True})
         self._settings["stream"] = False
         if (whole := self._try(_FOR_A_CALL)) is not None and _has_words(whole):
-            return Finding(
+            return ProbeFinding(
                 "streams", "no: with tools its stream is empty, and the whole answer is not", {"streams": False}
             )
         del self._settings["stream"]
-        return Finding("streams", "not known: it answers nothing, streamed or whole", {"streams": None})
+        return ProbeFinding("streams", "not known: it answers nothing, streamed or whole", {"streams": None})
 
-    def _tools(self, with_tools: Reply | None) -> Finding:
+    def _tools(self, with_tools: Reply | None) -> ProbeFinding:
         without = self._try(_FOR_A_CALL, tools=False)
         if with_tools is None or without is None:
-            return Finding("tools", "not known: it refuses requests with tools, or without", {"needs_choice": None})
+            return ProbeFinding(
+                "tools", "not known: it refuses requests with tools, or without", {"needs_choice": None}
+            )
         if with_tools.tool_calls or _read_more(with_tools, without):
-            return Finding("tools", "read", {"needs_choice": False})
+            return ProbeFinding("tools", "read", {"needs_choice": False})
         asked = self._try(_FOR_A_CALL, tool_choice="auto")
         if asked is not None and (asked.tool_calls or _read_more(asked, with_tools)):
             self._settings["tool_choice"] = "auto"
-            return Finding("tools", 'read only if tool_choice is "auto"', {"needs_choice": True})
-        return Finding("tools", "not known: its answers do not show whether it reads them", {"needs_choice": None})
+            return ProbeFinding("tools", 'read only if tool_choice is "auto"', {"needs_choice": True})
+        return ProbeFinding("tools", "not known: its answers do not show whether it reads them", {"needs_choice": None})
 
-    def _forced(self) -> Finding:
+    def _forced(self) -> ProbeFinding:
         asked = ChatRequest(self._model, (), (_TOOL,))
         ways: dict[str, Any] = {constraint.TOOL_CHOICE: "required", constraint.RESPONSE_FORMAT: constraint.form(asked)}
         is_known = True
         for way, value in ways.items():
             reply = self._try(_FOR_WORDS, **{way: value})
             if reply is not None and reply.tool_calls and way not in self._client.refused(self._model):
-                return Finding("forced calls", f"yes, by {way}", {"forced_calls": way})
+                return ProbeFinding("forced calls", f"yes, by {way}", {"forced_calls": way})
             is_known &= reply is None or reply.finish_reason == "stop"
         if not is_known:
-            return Finding("forced calls", "not known: its answers were cut", {"forced_calls": None})
-        return Finding(
+            return ProbeFinding("forced calls", "not known: its answers were cut", {"forced_calls": None})
+        return ProbeFinding(
             "forced calls", "no, neither by tool_choice nor by response_format", {"forced_calls": constraint.NONE}
         )
 
-    def _itself(self) -> Iterator[Finding]:
+    def _itself(self) -> Iterator[ProbeFinding]:
         """Yield what the server says of itself."""
         props = self._client.own("props", self._cancel)
         said, slots = "/props", listed.slots(props)
         if slots is None:
             said, slots = "/slots", listed.slots(self._client.own("slots", self._cancel))
-        yield Finding("slots", f"{slots:,} ({said})" if slots else "not said", {"slots": slots})
+        yield ProbeFinding("slots", f"{slots:,} ({said})" if slots else "not said", {"slots": slots})
         try:
             found = self._client.listing(self._cancel)
         except CallFailed:
@@ -136,7 +138,7 @@ class Probe:
         if window is None:
             said, window = "/props", listed.slot_window(props)
         words = f"{window:,} tokens ({said})" if window else "not said"
-        yield Finding("context window", words, {"context_window": window})
+        yield ProbeFinding("context window", words, {"context_window": window})
 
     def _ask(self, words: str, *, tools: bool = True, **settings: Any) -> Reply:
         messages = [{"role": "user", "content": words}]
@@ -163,13 +165,15 @@ class Probe:
             return None
 
 
-def _cache(again: Reply | None) -> Finding:
+def _cache(again: Reply | None) -> ProbeFinding:
     """Return what the answer to a repeated request says of a cache."""
     cached, total = (again.usage.cached_tokens, again.usage.input_tokens) if again else (0, 0)
     if cached:
-        return Finding("cache", f"yes: it had {cached:,} of {total:,} tokens of a repeated request", {"caches": True})
+        return ProbeFinding(
+            "cache", f"yes: it had {cached:,} of {total:,} tokens of a repeated request", {"caches": True}
+        )
     words = f"not seen: none of {total:,} tokens of a repeated request; some servers keep only longer ones"
-    return Finding("cache", words, {"caches": None})
+    return ProbeFinding("cache", words, {"caches": None})
 
 
 def _has_words(reply: Reply) -> bool:

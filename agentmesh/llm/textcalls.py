@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from agentmesh.domain import jsontext
 from agentmesh.domain.text import storable
 from agentmesh.llm.bounds import BLANKS, MOST_CALLS
-from agentmesh.llm.callpieces import Kind, Piece, split
+from agentmesh.llm.callpieces import CallPiece, Kind, split
 from agentmesh.llm.port import LIMIT, ChatRequest, Reply, ToolCall, Unread
 from agentmesh.llm.toolcalls import OpenCall, unique_ids
 
@@ -98,7 +98,7 @@ class _Value(NamedTuple):
 class _Block(NamedTuple):
     """A piece with what its values are."""
 
-    piece: Piece
+    piece: CallPiece
     values: tuple[_Value, ...]
 
     @property

@@ -19,7 +19,7 @@ from agentmesh.domain import jsontext
 from agentmesh.domain.text import one_line
 from agentmesh.domain.urls import is_openai
 from agentmesh.llm import listed
-from agentmesh.llm.connections import Connection, Connections, Hooks, Refused, Send
+from agentmesh.llm.connections import Connections, ErrorResponse, Hooks, ModelConnection, Send
 from agentmesh.llm.exchange import Exchange
 from agentmesh.llm.failure import AttemptFailed, FailedAnswer, explain
 from agentmesh.llm.provider import Provider
@@ -161,7 +161,7 @@ class Wire:
         # "from None": the errors contain the request with its key.
         try:
             yield
-        except Refused as refused:
+        except ErrorResponse as refused:
             raise self._refused(refused.response, _error(refused.body), model, sent) from None
         except (openai.APIConnectionError, httpx2.HTTPError, OSError) as error:
             raise self._unreachable(error.__cause__ or error, exchange, model) from None
@@ -208,8 +208,8 @@ class Wire:
             away=isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout),
         )
 
-    def _connection(self) -> Connection:
-        return Connection(
+    def _connection(self) -> ModelConnection:
+        return ModelConnection(
             lambda hooks: _client(self._provider, _http(self._provider, self._certificates, hooks)), self._name
         )
 

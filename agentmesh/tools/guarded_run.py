@@ -93,7 +93,7 @@ class Spawner:
         }
         control, output = self.guard(() if stdin is None else (stdin,))
         with contextlib.closing(control), open(output, "rb", buffering=0) as stream:
-            watch = _Watch(control, stream.fileno(), capture or Capture(output_limit), show)
+            watch = _GuardedCommand(control, stream.fileno(), capture or Capture(output_limit), show)
             with contextlib.suppress(OSError):  # a guard that died already reports that by end-of-file
                 control.sendall(json.dumps(request).encode() + b"\n")
             take_back = cancel.on_set(watch.stop)
@@ -173,7 +173,7 @@ def _end(listener: socket.socket, process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-class _Watch:
+class _GuardedCommand:
     """One command as the worker sees it: its output, and what its guard reports."""
 
     def __init__(

@@ -4,7 +4,7 @@ import threading
 from queue import SimpleQueue
 
 from agentmesh.engine.threads import Threads
-from agentmesh.engine.watch import Watch
+from agentmesh.engine.watch import WaitWatch
 from tests.fixtures.engine import until
 
 
@@ -81,13 +81,13 @@ def test_a_place_that_is_lent_is_used_and_taken_back():
 def test_looks_at_a_waiter_are_gathered_and_the_last_poke_is_never_missed():
     """The look after the last poke sees everything, however many pokes there were and whenever they came."""
     state, seen, looks = 0, 0, 0
-    watch: Watch[str]
+    watch: WaitWatch[str]
 
     def look(agent, timed_out):
         nonlocal seen, looks
         seen, looks = state, looks + 1
 
-    watch = Watch(look, lambda _agents: None)
+    watch = WaitWatch(look, lambda _agents: None)
     watch.start()
     watch.park("a", float("inf"))
     for n in range(1, 1001):
@@ -102,14 +102,14 @@ def test_a_wait_for_many_is_looked_at_when_as_much_has_happened_as_it_takes(monk
     monkeypatch.setattr("agentmesh.engine.watch._PATIENCE", 3600.0)
     looks: SimpleQueue[int] = SimpleQueue()
     open_ones = [3, 2]
-    watch: Watch[str]
+    watch: WaitWatch[str]
 
     def look(agent, timed_out):
         if open_ones:
             watch.expect(agent, open_ones.pop(0))
         looks.put(len(open_ones))
 
-    watch = Watch(look, lambda _agents: None)
+    watch = WaitWatch(look, lambda _agents: None)
     watch.start()
     watch.park("a", float("inf"))
     assert looks.get(timeout=10) == 1, "the look when it is parked"
@@ -128,7 +128,7 @@ def test_what_came_before_the_missing_were_counted_brings_no_look_forward(monkey
     monkeypatch.setattr("agentmesh.engine.watch._PATIENCE", 3600.0)
     looks: SimpleQueue[int] = SimpleQueue()
     counts = iter(range(10))
-    watch: Watch[str]
+    watch: WaitWatch[str]
 
     def look(agent, timed_out):
         number = next(counts)
@@ -138,7 +138,7 @@ def test_what_came_before_the_missing_were_counted_brings_no_look_forward(monkey
             watch.expect(agent, watch.pokes_since_look(agent) + 2)
         looks.put(number)
 
-    watch = Watch(look, lambda _agents: None)
+    watch = WaitWatch(look, lambda _agents: None)
     watch.start()
     watch.park("a", float("inf"))
     assert looks.get(timeout=10) == 0
@@ -158,13 +158,13 @@ def test_when_as_much_has_happened_as_was_missing_the_look_comes_at_once_but_not
     monkeypatch.setattr("agentmesh.engine.watch._APART", 1e12)  # more than the machine has run for
     looks: SimpleQueue[int] = SimpleQueue()
     counts = iter(range(10))
-    watch: Watch[str]
+    watch: WaitWatch[str]
 
     def look(agent, timed_out):
         watch.expect(agent, watch.pokes_since_look(agent) + 1)
         looks.put(next(counts))
 
-    watch = Watch(look, lambda _agents: None)
+    watch = WaitWatch(look, lambda _agents: None)
     watch.start()
     watch.park("a", float("inf"))
     assert looks.get(timeout=10) == 0
@@ -180,7 +180,7 @@ def test_those_who_are_told_together_go_on_when_all_of_them_have_been_told(monke
     """One that fails holds up nobody; and many do not wait for the last of them."""
     monkeypatch.setattr("agentmesh.engine.watch._TOGETHER", 3600.0)
     happened: SimpleQueue[str] = SimpleQueue()
-    watch: Watch[str]
+    watch: WaitWatch[str]
 
     def look(agent, timed_out):
         watch.forget(agent)
@@ -191,7 +191,7 @@ def test_those_who_are_told_together_go_on_when_all_of_them_have_been_told(monke
     def looked():
         happened.put("go on")
 
-    watch = Watch(look, lambda _agents: None, looked)
+    watch = WaitWatch(look, lambda _agents: None, looked)
     for agent in "abc":
         watch.park(agent, float("inf"))
     watch.start()
@@ -199,7 +199,7 @@ def test_those_who_are_told_together_go_on_when_all_of_them_have_been_told(monke
     assert watch.stop(10)
 
     monkeypatch.setattr("agentmesh.engine.watch._TOGETHER", -1.0)
-    watch = Watch(look, lambda _agents: None, looked)
+    watch = WaitWatch(look, lambda _agents: None, looked)
     for agent in "ac":
         watch.park(agent, float("inf"))
     watch.start()
@@ -213,7 +213,7 @@ def test_deadlines_come_in_their_order_and_a_look_that_fails_is_repeated():
     from agentmesh.domain.errors import DatabaseUnreachable
 
     ended, failures = [], [DatabaseUnreachable("on purpose"), ValueError("on purpose")]
-    watch: Watch[str]
+    watch: WaitWatch[str]
 
     def look(agent, timed_out):
         if not timed_out:
@@ -223,7 +223,7 @@ def test_deadlines_come_in_their_order_and_a_look_that_fails_is_repeated():
         watch.forget(agent)
         ended.append(agent)
 
-    watch = Watch(look, lambda _agents: None)
+    watch = WaitWatch(look, lambda _agents: None)
     watch.start()
     now = time.monotonic()
     for agent, seconds in (("c", 60), ("b", 0.02), ("a", 0.01)):
@@ -234,7 +234,7 @@ def test_deadlines_come_in_their_order_and_a_look_that_fails_is_repeated():
 
 
 def test_waits_that_ended_early_leave_nothing_behind():
-    watch: Watch[int] = Watch(lambda _agent, _timed_out: None, lambda _agents: None)
+    watch: WaitWatch[int] = WaitWatch(lambda _agent, _timed_out: None, lambda _agents: None)
     for n in range(5000):
         watch.park(n, float("inf"))
         watch.forget(n)

@@ -10,12 +10,12 @@ import pytest
 
 from agentmesh.domain.cancel import Cancel, CancelReason
 from agentmesh.llm import connections
-from agentmesh.llm.connections import Connection, Connections
+from agentmesh.llm.connections import Connections, ModelConnection
 from tests.llm.asking import Asking, Log, client, eventually, request
 from tests.llm.misbehaving import PATIENCE, Exchange, good, hanging, misbehaving
 
 
-class Made(Connection):
+class Made(ModelConnection):
     """A connection whose HTTP client a test can look at."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Made(Connection):
         super().__init__(lambda _hooks: openai.OpenAI(api_key="key", http_client=self.http), "test")
 
 
-def is_closed(connection: Connection) -> bool:
+def is_closed(connection: ModelConnection) -> bool:
     assert isinstance(connection, Made)
     return connection.http.is_closed
 

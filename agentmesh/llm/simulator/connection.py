@@ -19,14 +19,14 @@ class PeerGone(Exception):
 class Answers(Protocol):
     """What a connection hands its requests to; each returns whether the connection may be used again."""
 
-    def answer(self, connection: Connection, /) -> bool:
+    def answer(self, connection: SimulatorConnection, /) -> bool:
         """Answer a request that was read."""
 
-    def refuse(self, connection: Connection, status: int, message: str, /) -> bool:
+    def refuse(self, connection: SimulatorConnection, status: int, message: str, /) -> bool:
         """Answer bytes that are not a request, or a request that is not allowed."""
 
 
-class Connection(BaseHTTPRequestHandler):
+class SimulatorConnection(BaseHTTPRequestHandler):
     """A client's socket, used by one thread; another may shut it down to stop whatever goes on."""
 
     protocol_version = "HTTP/1.1"

@@ -169,7 +169,7 @@ class ReplySpec(_Strict):
 _COPIED = {"cost_usd", "chunk_size", "first_byte_delay", "chunk_delay", "finish_reason"}
 
 
-class Rule(_Strict):
+class ScriptRule(_Strict):
     """One rule."""
 
     name: str = ""
@@ -180,7 +180,7 @@ class Rule(_Strict):
 class Script(_Strict):
     """A script file."""
 
-    rules: list[Rule] = Field(min_length=1)
+    rules: list[ScriptRule] = Field(min_length=1)
 
     def respond(self, view: ChatRequestView) -> ScriptedReply:
         """Answer by the first matching rule; raise NoReply if none matches or a placeholder cannot be filled."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from agentmesh.llm.simulator.connection import Connection, PeerGone, http_chunk, response_head
+from agentmesh.llm.simulator.connection import PeerGone, SimulatorConnection, http_chunk, response_head
 from agentmesh.llm.simulator.profiles import Profile
 from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedReply
 from agentmesh.llm.simulator.request import ChatRequestView
@@ -28,7 +28,7 @@ class _End(Enum):
 
 
 def send_json(
-    connection: Connection,
+    connection: SimulatorConnection,
     status: int,
     body: object,
     *,
@@ -38,11 +38,11 @@ def send_json(
     """Send one JSON body (a string is sent as it is); return whether the connection may be used again."""
     raw = body.encode() if isinstance(body, str) else dump(body)
     named = {"Content-Type": "application/json", "Content-Length": str(len(raw))} | dict(headers or {})
-    connection.send(response_head(status, named if keep_alive else named | {"Connection": "close"}) + raw)
+    connection.send(response_head(status, named if keep_alive else named | {"SimulatorConnection": "close"}) + raw)
     return keep_alive
 
 
-def send_reply(connection: Connection, profile: Profile, reply: ScriptedReply, view: ChatRequestView) -> bool:
+def send_reply(connection: SimulatorConnection, profile: Profile, reply: ScriptedReply, view: ChatRequestView) -> bool:
     """Send the reply; return whether the connection may be used again."""
     fault = reply.fault
     if fault is not None and fault.kind is FaultKind.HANG_HEADERS:
@@ -62,7 +62,7 @@ def send_reply(connection: Connection, profile: Profile, reply: ScriptedReply, v
     return _send_whole(connection, answer)
 
 
-def _send_stream(connection: Connection, answer: ScriptedAnswer) -> bool:
+def _send_stream(connection: SimulatorConnection, answer: ScriptedAnswer) -> bool:
     reply = answer.reply
     events, end = _broken(list(answer.events()), answer) if reply.fault else (list(answer.events()), _End.COMPLETE)
     pending = response_head(200, _STREAM_HEADERS)
@@ -110,7 +110,7 @@ def _broken(events: list[bytes], answer: ScriptedAnswer) -> tuple[list[bytes], _
             return events, _End.COMPLETE
 
 
-def _send_whole(connection: Connection, answer: ScriptedAnswer) -> bool:
+def _send_whole(connection: SimulatorConnection, answer: ScriptedAnswer) -> bool:
     fault = answer.reply.fault
     kind = fault.kind if fault else None
     if fault and kind is FaultKind.ERROR_EVENT:

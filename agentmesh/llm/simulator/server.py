@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from agentmesh.domain import jsontext
-from agentmesh.llm.simulator.connection import Connection, PeerGone
+from agentmesh.llm.simulator.connection import PeerGone, SimulatorConnection
 from agentmesh.llm.simulator.profiles import Profile, find_profile
 from agentmesh.llm.simulator.reply import NoReply, Responder
 from agentmesh.llm.simulator.request import ChatRequestView
@@ -150,7 +150,7 @@ class Simulator:
 
     def _serve(self, sock: socket.socket, peer: Any) -> None:
         try:
-            Connection(sock, peer, self)
+            SimulatorConnection(sock, peer, self)
         except (PeerGone, ConnectionError):
             logger.debug("simulator: the client left")
         except Exception:
@@ -160,7 +160,7 @@ class Simulator:
                 self._connections.pop(sock, None)
             sock.close()
 
-    def answer(self, connection: Connection) -> bool:
+    def answer(self, connection: SimulatorConnection) -> bool:
         """Answer one request; return whether the connection may be used again."""
         path = connection.path.partition("?")[0]
         route = (connection.command, path)
@@ -174,7 +174,7 @@ class Simulator:
             return self._chat(connection)
         return self.refuse(connection, 404, f"Invalid URL ({connection.command} {path})")
 
-    def _chat(self, connection: Connection) -> bool:
+    def _chat(self, connection: SimulatorConnection) -> bool:
         body = _json_object(connection.body)
         # Critical section: record and tell who waits.
         with self._state:
@@ -197,12 +197,12 @@ class Simulator:
             return self.refuse(connection, 400, str(error))
         return send_reply(connection, self.profile, reply, view)
 
-    def refuse(self, connection: Connection, status: int, message: str) -> bool:
+    def refuse(self, connection: SimulatorConnection, status: int, message: str) -> bool:
         """Refuse a request in the words of the profile's server."""
         error = self.profile.error(status, message, "")
         return send_json(connection, status, error, keep_alive=not connection.close_connection)
 
-    def _authorized(self, connection: Connection) -> bool:
+    def _authorized(self, connection: SimulatorConnection) -> bool:
         given = connection.headers.get("authorization", "").encode("latin-1", "replace")
         return hmac.compare_digest(given, f"Bearer {self._token}".encode("latin-1", "replace"))
 

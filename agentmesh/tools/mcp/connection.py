@@ -38,7 +38,7 @@ _UNUSED: Final = 60.0
 _MOST_PAGES: Final = 50
 
 
-class State(StrEnum):
+class RunState(StrEnum):
     """The state of a server."""
 
     STOPPED = "not running"
@@ -50,7 +50,7 @@ class ServerFailed(Exception):
     """A server cannot be used; the text says why and can follow the server's name."""
 
 
-class Connection:
+class ServerConnection:
     """The connection to one server for the agents that work in one directory."""
 
     def __init__(
@@ -79,11 +79,11 @@ class Connection:
         self._later: set[asyncio.Task[None]] = set()
 
     @property
-    def state(self) -> State:
+    def state(self) -> RunState:
         """The state at the moment."""
         if self.problem:
-            return State.FAILED
-        return State.STOPPED if self._is_over() else State.RUNNING
+            return RunState.FAILED
+        return RunState.STOPPED if self._is_over() else RunState.RUNNING
 
     async def tools(self) -> Listing:
         """Return its tools; start the server if necessary. Raise ServerFailed."""

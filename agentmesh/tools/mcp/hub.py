@@ -22,7 +22,7 @@ from agentmesh.domain.text import one_line
 from agentmesh.engine.tool import ToolContext, ToolError
 from agentmesh.tools.guarded_run import Spawner
 from agentmesh.tools.mcp import answer
-from agentmesh.tools.mcp.connection import Connection, ServerFailed, State
+from agentmesh.tools.mcp.connection import RunState, ServerConnection, ServerFailed
 from agentmesh.tools.mcp.listing import Listing
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class ServerState:
 
     name: str
     source: str
-    state: State
+    state: RunState
     tools: int
     problems: tuple[str, ...] = ()
 
@@ -68,7 +68,7 @@ class Hub:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._connections: dict[tuple[str, str, str], Connection] = {}
+        self._connections: dict[tuple[str, str, str], ServerConnection] = {}
         """By project, working directory and server: an agent with its own tree has servers that work there."""
 
     def definitions(self, workdir: Path) -> list[dict[str, Any]]:
@@ -94,7 +94,7 @@ class Hub:
         for each in self._configured(workdir).servers.values():
             made = self._connections.get((str(workdir), str(workdir), each.key))
             problems = tuple(filter(None, (made.problem, *made.listing.problems))) if made else ()
-            state, count = (made.state, len(made.listing.definitions)) if made else (State.STOPPED, 0)
+            state, count = (made.state, len(made.listing.definitions)) if made else (RunState.STOPPED, 0)
             states.append(ServerState(each.name, each.source, state, count, problems))
         return states
 
@@ -108,7 +108,7 @@ class Hub:
             missing = Problem(sources, words, broken=True)
             return [*configured.problems, missing]
         found = [
-            Problem(each.source, f"the MCP server {each.name} {problem}", broken=each.state is State.FAILED)
+            Problem(each.source, f"the MCP server {each.name} {problem}", broken=each.state is RunState.FAILED)
             for each in self.states(workdir)
             for problem in each.problems
         ]
@@ -160,12 +160,12 @@ class Hub:
             f"the MCP server of {tool} is not configured any more, or not trusted; there is: {names}.", _HINT
         )
 
-    def _connection(self, server: NamedServer, project: Path, workdir: Path) -> Connection:
+    def _connection(self, server: NamedServer, project: Path, workdir: Path) -> ServerConnection:
         key = (str(project), str(workdir), server.key)
         # Critical section: one connection for each server of a directory.
         with self._lock:
             if key not in self._connections:
-                made = Connection(server, (project, workdir), self._spawner, self._settings, self._environ)
+                made = ServerConnection(server, (project, workdir), self._spawner, self._settings, self._environ)
                 self._connections[key] = made
             return self._connections[key]
 
@@ -203,10 +203,10 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-async def _all_listed(connections: list[Connection], awaited: set[str]) -> list[Listing]:
+async def _all_listed(connections: list[ServerConnection], awaited: set[str]) -> list[Listing]:
     """Return what servers list; take the name of each from ``awaited`` when it has answered or failed."""
 
-    async def listed(each: Connection) -> Listing:
+    async def listed(each: ServerConnection) -> Listing:
         try:
             return await each.tools()
         finally:
@@ -216,7 +216,7 @@ async def _all_listed(connections: list[Connection], awaited: set[str]) -> list[
     return [each for each in found if isinstance(each, Listing)]
 
 
-async def _all_closed(connections: list[Connection]) -> None:
+async def _all_closed(connections: list[ServerConnection]) -> None:
     await asyncio.gather(*(each.close() for each in connections), return_exceptions=True)
 
 
