@@ -137,13 +137,11 @@ class Processes:
     def _followed(self, one: _Running, walled: Walled, cwd: Path) -> tuple[str, int | None, str]:
         try:
             finished = self._spawner.run(
-                walled.argv,
+                walled,
                 cwd=cwd,
-                env=walled.env,
                 timeout=LONGEST,
                 cancel=one.cancel,
                 output_limit=OUTPUT_LIMIT,
-                confine=walled.confine,
                 show=lambda _newest: self._keep(one),
                 capture=one.capture,
             )

@@ -101,13 +101,11 @@ class Bash(Described):
     def _run(self, walled: Walled, args: BashArgs, context: ToolContext) -> FinishedProcess:
         try:
             return self._spawner.run(
-                walled.argv,
+                walled,
                 cwd=context.workdir,
-                env=walled.env,
                 timeout=args.timeout,
                 cancel=context.cancel,
                 output_limit=context.output_limit,
-                confine=walled.confine,
                 show=lambda raw: context.output(last_lines(raw)),
             )
         except OSError as error:

@@ -61,13 +61,11 @@ class CheckCommand:
         )
         with around as walled:
             finished = self.spawner.run(
-                walled.argv,
+                walled,
                 cwd=folder,
-                env=walled.env,
                 timeout=self.timeout,
                 cancel=cancel,
                 output_limit=self.output_limit,
-                confine=walled.confine,
                 show=lambda raw: self.show(last_lines(raw)),
             )
         return Checked(

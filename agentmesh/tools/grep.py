@@ -22,6 +22,7 @@ from agentmesh.tools.files import FilePlace, changed, open_directory, open_eithe
 from agentmesh.tools.glob import Readable, path_pattern, shown
 from agentmesh.tools.guarded_run import FinishedProcess, Spawner
 from agentmesh.tools.walk import Walk
+from agentmesh.tools.wall.kinds import Walled
 from agentmesh.tools.words import Described
 
 _SECONDS = 20.0
@@ -99,9 +100,8 @@ class Grep(Described):
         argv = [sys.executable, "-I", "-S", "-X", "utf8", searcher.__file__, json.dumps(request)]
         try:
             return self._spawner.run(
-                argv,
+                Walled(argv, env={}),
                 cwd=base.path,
-                env={},
                 timeout=self._seconds,
                 cancel=context.cancel,
                 output_limit=4 * context.output_limit + 4096,

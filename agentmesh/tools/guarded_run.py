@@ -14,14 +14,17 @@ import threading
 import time
 import uuid
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.cancel import Cancel
 from agentmesh.tools import spawner
 from agentmesh.tools.output import Capture
+
+if TYPE_CHECKING:
+    from agentmesh.tools.wall.kinds import Walled
 
 CALL_VARIABLE = "AGENTMESH_CALL"
 """Marks every process that a call starts, for the sweep after its guard was killed."""
@@ -64,32 +67,29 @@ class Spawner:
 
     def run(
         self,
-        argv: Sequence[str],
+        command: Walled,
         *,
         cwd: Path,
-        env: Mapping[str, str],
         timeout: float,
         cancel: Cancel,
         output_limit: int,
         stdin: int | None = None,
-        confine: Mapping[str, Any] | None = None,
         show: Callable[[bytes], None] | None = None,
         capture: Capture | None = None,
     ) -> FinishedProcess:
         """Run a command until it ends, at most ``timeout`` seconds; raise OSError if it cannot be started.
 
         Output and errors arrive merged, in order, limited to ``output_limit`` bytes. When this returns, every process
-        that the command started is gone. ``confine`` is what wall/confine.py applies to the process before it executes
-        the command. ``show`` gets the newest output about twice a second, while the command runs. ``capture`` takes the
-        output; by default a new one.
+        that the command started is gone. ``show`` gets the newest output about twice a second, while the command runs.
+        ``capture`` takes the output; by default a new one.
         """
         call = uuid.uuid4().hex
         request = {
-            "argv": list(argv),
+            "argv": command.argv,
             "cwd": str(cwd),
-            "env": {**env, CALL_VARIABLE: call},
+            "env": {**command.env, CALL_VARIABLE: call},
             "timeout": timeout,
-            "confine": confine,
+            "confine": command.confine,
         }
         control, output = self.guard(() if stdin is None else (stdin,))
         with contextlib.closing(control), open(output, "rb", buffering=0) as stream:

@@ -32,7 +32,7 @@ class Walled:
     argv: list[str]
     env: dict[str, str]
     confine: dict[str, Any] | None = None
-    """What the spawner applies to the process before it executes ``argv``."""
+    """What ``wall/confine.py`` applies to the process before it executes ``argv``."""
     note: str = ""
     """Note about the wall for the model, if the command fails; empty without a wall."""
     warning: str = ""
