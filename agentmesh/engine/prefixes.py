@@ -114,11 +114,10 @@ class Prefixes:
         self,
         database: Database,
         least: int = 0,
-        patience: float = PATIENCE,
         *,
         slots: Callable[[str], int | None] = lambda _model: None,
     ) -> None:
-        """``least``: tokens of a prefix that is worth waiting for; 0: none is. ``patience``: seconds.
+        """``least``: tokens of a prefix that is worth waiting for; 0: none is.
 
         ``slots``: how many conversations a model's server keeps and answers at once; None if that is not known.
         """
@@ -127,7 +126,6 @@ class Prefixes:
         self._speeds: dict[str, float] = {}
         """Tokens that each model's server reads in a second, as last seen."""
         self._least = least
-        self._patience = patience
         self._lock = threading.Lock()
         self._waiting: defaultdict[str, set[threading.Event]] = defaultdict(set)
 
@@ -208,12 +206,12 @@ class Prefixes:
                     del self._waiting[name]
 
     def _wait(self, agent: Agent, found: Prefix, cancel: Cancel, tell: Callable[[str], None]) -> Turn:
-        until = time.monotonic() + self._patience
+        until = time.monotonic() + PATIENCE
         with self._changes(found.key, cancel) as changed:
             while True:
                 changed.clear()
                 left = self._database.run(
-                    prefixes.hold_prefix, found.key, agent.id, found.after, self._patience, _LASTS, idempotent=True
+                    prefixes.hold_prefix, found.key, agent.id, found.after, PATIENCE, _LASTS, idempotent=True
                 )
                 if left is None:
                     return Turn()

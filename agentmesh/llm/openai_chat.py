@@ -185,9 +185,9 @@ class OpenAIChat:
         except AttemptFailed as failure:
             raise failure.final(None) from None
 
-    def models(self, cancel: Cancel | None = None, seconds: float = _MODELS_TIMEOUT) -> tuple[str, ...]:
+    def models(self, cancel: Cancel | None = None) -> tuple[str, ...]:
         """Return the names of the models that the server lists; raise CallFailed."""
-        return tuple(listed.windows(self.listing(cancel or Cancel(), seconds)))
+        return tuple(listed.windows(self.listing(cancel or Cancel())))
 
     def sees(self, model: str) -> bool:
         """Return whether the model is sent images: as configured, as its server has shown, or as its name says."""

@@ -14,7 +14,7 @@ class MeshFiles:
     A working directory inside such a folder is used like any other, and so are the agents' own trees.
     """
 
-    def __init__(self, hidden: Sequence[Path] = (), trees: Path | None = None) -> None:
+    def __init__(self, hidden: Sequence[Path], trees: Path | None) -> None:
         """``hidden`` need not exist; ``trees`` is the folder of the agents' own trees."""
         self._hidden = tuple(map(str, hidden))
         self._trees = trees

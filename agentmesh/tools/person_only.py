@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 from agentmesh.domain.errors import NotAPerson
 from agentmesh.domain.text import one_line
-from agentmesh.store.sizes import POOL_SIZE
 from agentmesh.tools.ancestors import Process, ancestors
 from agentmesh.tools.environment import AGENT_VARIABLE
 
@@ -41,9 +40,9 @@ def open_as_person(
     *,
     role: str,
     what: str,
-    environ: Mapping[str, str] = os.environ,
+    environ: Mapping[str, str],
+    pool_size: int,
     migrate: bool = True,
-    pool_size: int = POOL_SIZE,
 ) -> tuple[Database, EmbeddedServer | None]:
     """Open the database that the settings name, for a person; raise NotAPerson below a worker.
 

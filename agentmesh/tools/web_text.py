@@ -66,7 +66,7 @@ def readable(body: bytes, content_type: str, url: str, raw: bool, tick: Callable
     return Readable(made.text, made.title, made.truncated)
 
 
-def decoded(body: bytes, content_type: str = "") -> str:
+def decoded(body: bytes, content_type: str) -> str:
     """Return a body as text.
 
     Its charset comes from the byte order mark, the header, or the document itself, in this order. Otherwise it is

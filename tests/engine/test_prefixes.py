@@ -64,7 +64,7 @@ def until_held(rig: Rig, answers: Answers, activity: str = prefixes.ACTIVITY) ->
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nobody go for impatience on a slow machine."""
-    monkeypatch.setattr(prefixes.Prefixes.__init__, "__defaults__", (0, PATIENCE))
+    monkeypatch.setattr(prefixes, "PATIENCE", PATIENCE)
 
 
 def test_the_others_wait_for_the_first_answer_to_begin(rig: Rig):
@@ -179,7 +179,7 @@ def test_who_waits_can_be_stopped(rig: Rig, options, activity, how):
 
 
 def test_a_model_that_never_answers_is_waited_for_only_so_long(rig: Rig, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(prefixes.Prefixes.__init__, "__defaults__", (0, 0.2))
+    monkeypatch.setattr(prefixes, "PATIENCE", 0.2)
     answers = Answers(rig)
     fork_all(rig)
     rig.worker(**GATE)

@@ -20,7 +20,7 @@ _ESCAPED_PATH = re.compile(r"\$'[^']*(?:/|\\[^tn])")
 class Paths:
     """The directories in which the commands of a line may run, and the files that words name there."""
 
-    def __init__(self, root: str, objects: str = "") -> None:
+    def __init__(self, root: str, objects: str) -> None:
         """``objects``: where the repository of the working directory may take objects from."""
         self.root = root
         self.objects = objects
