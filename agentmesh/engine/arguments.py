@@ -19,7 +19,7 @@ _KINDS: Mapping[type, str] = {type(None): "null", list: "a list", dict: "an obje
 
 
 def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
-    """Return the arguments and a note on what was ignored; raise ToolError in words that a model can act on.
+    """Return the arguments and a note on ignored ones; raise ToolError in words that a model can act on.
 
     Values are converted if nothing is lost: ``"30"`` for 30, 5 for ``"5"``, a JSON string for a list, an object for its
     JSON. Unknown keys are ignored.

@@ -61,15 +61,15 @@ class Asking:
     def __init__(
         self, tools: Mapping[str, Tool], gate: Gate, context: ToolContext, rights: Rights, words: Words
     ) -> None:
-        """``words`` says what it means that calls start agents."""
+        """``words`` describes to a person the agents that calls would start."""
         self._tools = tools
         self._gate = gate
         self._context = context
         self._words = words
         self.rights = rights
-        """What it judges by; the session's part may change at any time."""
+        """The rights that it judges by; the session's part may change at any time."""
         self._readings: dict[int, Reading] = {}
-        """By ordinal; what a call says does not change."""
+        """By ordinal; the arguments of a call do not change."""
         self._fresh: dict[int, Verdict] = {}
         """Verdicts of the last look, by ordinal; kept only while nothing has happened that could change them."""
 
@@ -120,7 +120,7 @@ class Asking:
         """Return the verdict under which a call may be made; raise ToolError if it may not be."""
         verdict = self._fresh.get(call.ordinal) or self._judge(tool, call)
         if call.approval is not None and verdict.decision is not Decision.DENY:
-            # A yes to many agents is none to what one of them may do.
+            # A yes to many agents is no yes to the rights of one of them.
             return (
                 verdict if call.is_fan_out and verdict.decision is Decision.ALLOW else replace(verdict, approved=True)
             )
@@ -137,8 +137,8 @@ class Asking:
     def admitted(self, tool: Tool, call: OpenCall, context: ToolContext) -> ToolContext:
         """Return the context of a call that may be made, with its rights; raise ToolError if it may not be made."""
         verdict = self.admit(tool, call)
-        # Only a person's word or the mode lets reading tools see what a rule asks about; for a command any approval
-        # will do.
+        # Only a person or the mode lets reading tools see files that a rule asks about; for a command, any approval
+        # is enough.
         approved = verdict.approved if tool.name in COMMANDS else call.approval is not None
         return replace(
             context,
@@ -169,7 +169,7 @@ class Asking:
         return self._gate.judge(tool.name, given, self.rights, where.workdir, where.project)
 
     def _fan_out(self, calls: Sequence[OpenCall]) -> FanOut | None:
-        """Return what a person is asked before these calls start agents; None if they start few."""
+        """Return the question for a person before these calls start agents; None if they start few."""
         if not self.rights.allowance.attended or not self.rights.allowance.ask_agents:
             return None
         starting = [(call, start) for call in calls if (start := self._start(call)) is not None]
@@ -194,7 +194,7 @@ class Asking:
             return None
 
     def _request(self, call: OpenCall) -> dict[str, Any] | None:
-        """Return what to ask a person about a call; None if it needs nobody, also because it will be refused anyway."""
+        """Return the question for a person about a call; None if it needs nobody, or will be refused anyway."""
         if (readable := self._readable(call)) is None:
             return None
         tool, given = readable

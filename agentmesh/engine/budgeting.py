@@ -1,4 +1,4 @@
-"""What a budget's answer means for a step: how long the model may answer, and how an agent waits for others' calls.
+"""Apply a budget's answer to a step: limit the model's answer, or let the agent wait for the calls of others.
 
 The database decides (``agentmesh.reserve``); nothing here reads or writes it.
 """
@@ -18,11 +18,11 @@ _WAITS = {
     "bill": "waiting for the first bill of {}",
     "room": "waiting for room in the budget",
 }
-"""What people are told about an agent whose model call waits for other calls."""
+"""The activity of an agent with a model call that waits for other calls, in words for people."""
 
 
 def parked(granted: Granted, model: str) -> Parked | None:
-    """Return how the agent waits while its call waits for those of others; None if it does not."""
+    """Return the state of an agent with a call that waits for the calls of others; None if it does not wait."""
     if granted.waits is None:
         return None
     return Parked(pending=True, activity=_WAITS[granted.waits].format(model))
@@ -48,7 +48,7 @@ def planned(model: ChatModel, name: str, conversation: Conversation) -> Planned:
 def shortened(granted: Granted, wanted: int) -> int | None:
     """Return how many tokens the answer may have if the budget has no room for ``wanted``; otherwise None.
 
-    Only then is the server told, because some refuse a number above what is left of the model's context.
+    The server gets the limit only then: some refuse a number larger than the rest of the model's context.
     """
     allowed = granted.answer_tokens
     return allowed if allowed is not None and allowed < wanted else None

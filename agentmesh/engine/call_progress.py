@@ -1,4 +1,4 @@
-"""What screens are told during a model call."""
+"""Tell screens the progress of a model call."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class TokenTimes:
 
 
 def pause(seconds: float, why: str, left: float) -> str:
-    """Return what people read while a call pauses."""
+    """Return the activity of a call that pauses, in words for people."""
     return fitted(f"paused {seconds:.0f} s (gives up in {left:.0f} s): {why}", _LONGEST)
 
 
 def retrying(seconds: float, why: str) -> str:
-    """Return what people read before another try."""
+    """Return the activity of a call before another try, in words for people."""
     return fitted(f"retrying in {seconds:.0f} s: {why}", _LONGEST)
 
 

@@ -67,7 +67,7 @@ class Parked:
     pending: bool = False
     """Whether it is in no wait, because its calls wait for a person or a sub-agent."""
     activity: str = "waiting"
-    """What people are told about it meanwhile."""
+    """Its activity meanwhile, in words for people."""
 
 
 class StepCalls:
@@ -87,11 +87,11 @@ class StepCalls:
         show: Callable[[OpenCall, str], None],
         words: Words,
     ) -> None:
-        """``effects`` takes the snapshots of what the calls change.
+        """``effects`` takes the snapshots of the files that the calls change.
 
         ``note``: what the model should read with the result of the first call that runs, if anything. ``stored`` is
         called when results were, so that screens hear of them. ``show`` gets what a call has written last, while it
-        runs. ``words`` says what it means that calls start agents.
+        runs. ``words`` describes to a person the agents that calls would start.
         """
         self._database = database
         self._tools = tools
@@ -109,14 +109,14 @@ class StepCalls:
         self._readers: Threads | None = None
         self._is_alone = False
         self._put_off: Result | None = None
-        """What every call gets that had not started when urgent mail was found."""
+        """The result of every call that had not started when urgent mail was found."""
         self.refusals: list[str] = []
         """The refused calls, for the rule of three identical refusals."""
 
     def run(self, calls: Sequence[OpenCall]) -> Parked | None:
         """Run the open calls of a step in their order; return Parked if one goes on without a thread.
 
-        If the context's cancel is set, calls that have not started stay open, and what others had found is stored.
+        If the context's cancel is set, calls that have not started stay open, and the results of the others are stored.
         Otherwise the last results of calls that only read are left in ``unwritten``.
         """
         self._is_alone = len(calls) == 1

@@ -92,7 +92,7 @@ class Claims:
                 self.heard_of_work(in_doubt=True)
 
     def _claim_all(self) -> None:
-        """Claim until nothing is left or no slot is free; what a sender holds is skipped and tried again at once.
+        """Claim until nothing is left or no slot is free; skip agents that a sender holds, and try again at once.
 
         Where slots are too few, other workers are asked first.
         """

@@ -1,6 +1,6 @@
-"""Which part of a conversation becomes a summary and which is kept; and what is left if no model writes one.
+"""Split a conversation into a part to sum up and a part to keep; write the stand-in if no model writes a summary.
 
-Nothing here asks a model or the database: ``compacting`` does.
+Nothing here asks a model or the database: ``summary_call`` does.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class CompactionPlan:
 def plan(conversation: Conversation, room: int, *, thorough: bool) -> CompactionPlan | None:
     """Return where to cut so that clearly less than ``room`` tokens are sent; None if that gains too little.
 
-    ``thorough``: a person asked for it, so only what has not been answered yet is kept.
+    ``thorough``: a person asked for it, so keep only the rows that have no answer yet.
     """
     rows, sizes = conversation.rows, conversation.sizes[1:]
     free = max(room * BYTES_PER_TOKEN - conversation.sizes[0], 0)
@@ -82,7 +82,7 @@ def plan(conversation: Conversation, room: int, *, thorough: bool) -> Compaction
     return CompactionPlan(
         covered=rows[:cut],
         kept=rows[cut:],
-        # What is too long to be kept may be too long to be sent: the model is asked about what was sent before.
+        # A step that is too long to keep may be too long to send: ask the model only about rows that were sent before.
         summed=newest if cut == len(rows) and is_too_long else cut,
         upto=rows[cut].seq - 1 if cut < len(rows) else conversation.last_seq,
         covered_bytes=covered_bytes,
@@ -147,12 +147,12 @@ def content(made: CompactionPlan, text: str, conversation: Conversation, *, auto
 
 
 def introduces(row: Row, conversation: Conversation) -> Mapping[str, Any] | None:
-    """Return what a row tells the agent about itself."""
+    """Return the part of a row that tells the agent about itself."""
     return row.content.get("introduces") if row.agent_id == conversation.agent_id else None
 
 
 def newest_step(made: CompactionPlan) -> str:
-    """Return what is kept of a newest step that is too long to stay; empty if it stays or was asked about."""
+    """Return the kept part of a newest step that is too long to stay; empty if it stays or is in the request."""
     rows = made.covered[made.summed :]
     if not rows:
         return ""
@@ -162,7 +162,7 @@ def newest_step(made: CompactionPlan) -> str:
 
 
 def left_over(made: CompactionPlan, why: str) -> str:
-    """Return what stands for the covered rows if no model made a summary: the first task and the newest rows."""
+    """Return the stand-in for the covered rows if no model made a summary: the first task and the newest rows."""
     room = min(made.covered_bytes // 3, _MOST_LEFT)
     parts = [f"(No model made this summary: {one_line(why, 200)} The oldest messages were left out.)"]
     first = next((row for row in made.covered if row.kind in (Kind.SUMMARY, Kind.USER, Kind.MAIL)), None)

@@ -21,12 +21,12 @@ _AROUND = 24
 
 
 class Conversation:
-    """Messages of one agent in the order in which they are sent: a summary, what was inherited, its own."""
+    """Messages of one agent in the order in which they are sent: a summary, inherited ones, its own."""
 
     def __init__(
         self, agent_id: AgentId, settings: ToolSettings, rows: Iterable[Row], reword: Reword | None = None
     ) -> None:
-        """``reword`` makes of results what a small model reads; others read them as they are stored."""
+        """``reword`` rewords results for a small model; other models read them as they are stored."""
         self.agent_id = agent_id
         self._reword = reword
         self.is_small = reword is not None

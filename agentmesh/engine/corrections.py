@@ -40,7 +40,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What a model is told about its answer, before it is asked again."""
+    """A message to a model about its answer, before it is asked again."""
 
     reason: Reason
     text: str
@@ -52,7 +52,7 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What to do with an answer without calls: correct it, fail the turn, or end it and say what is doubtful."""
+    """The decision on an answer without calls: correct it, fail the turn, or end the turn with a note of doubt."""
 
     correction: Correction | None = None
     error: Mapping[str, Any] | None = None
@@ -60,7 +60,7 @@ class Verdict:
 
 
 def judge(reply: Reply, rows: Sequence[Row], tools: Sequence[Mapping[str, Any]], *, is_small: bool = False) -> Verdict:
-    """Return what to do with an answer; ``rows`` are the conversation that it answers.
+    """Return the verdict on an answer; ``rows`` are the conversation that it answers.
 
     ``is_small``: the agent has the tools of a small model, which forks children only for what they find.
     """
@@ -91,7 +91,7 @@ def must_call(rows: Sequence[Row]) -> bool:
 
 
 def asked(rows: Sequence[Row]) -> str:
-    """Return what the newest message says, if the model has made no call since."""
+    """Return the text of the newest message, if the model has made no call since."""
     for row in reversed(rows):
         if row.kind in (Kind.USER, Kind.MAIL) and not row.content.get("correction"):
             return str(row.content.get("text") or "")
@@ -101,7 +101,7 @@ def asked(rows: Sequence[Row]) -> str:
 
 
 def _of_call(reply: Reply, rows: Sequence[Row], tools: Sequence[Mapping[str, Any]]) -> Verdict:
-    """Return what to do with an answer that holds a call, or an example of one, that was not read."""
+    """Return the verdict on an answer that holds a call, or an example of one, that was not read."""
     if Reason.CALL in _made(rows, since=Kind.TOOL_RESULT):
         return Verdict(error={"error": _FAILED, "hint": _FAILED_HINT, "kind": "unread", "partial": reply.text})
     if reply.unread is Unread.PERHAPS:

@@ -61,7 +61,7 @@ class Crew:
         self.offers = Offers(engine.database, self._hosts, threads, me, self._take_back, self._drop)
         self._watch: WaitWatch[LeasedAgent] = WaitWatch(self._look, self._attend, self._go_on)
         self._over: list[LeasedAgent] = []
-        """Agents held by the watch whose waits it has found to be over."""
+        """Agents that the watch holds although it has found their waits to be over."""
         self._stopping = threading.Event()
 
     @property

@@ -1,4 +1,4 @@
-"""What the calls with effects of one step changed: their snapshots, stored with their results."""
+"""Snapshots of the files that the calls of one step changed, stored with the results of the calls."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Effects:
     def after(self, ordinal: int, result: Result) -> Result:
         """Take the snapshot of a call that has run; return its result, with a note if the model should know something.
 
-        Call it too if it failed or was stopped: what it had done by then counts.
+        Call it too if it failed or was stopped: its changes until then count.
         """
         step = None if ordinal in self._reading else self._opened()
         return result if step is None else self._kept(step, ordinal, step.end(ordinal), result)

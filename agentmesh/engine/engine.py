@@ -1,4 +1,4 @@
-"""What it takes to run agents."""
+"""Everything needed to run agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What agents that a step would start reserve of the budget, in words for a person."""
+"""Estimate the budget that a step reserves if it starts agents, in words for a person."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agentmesh.store.tx import Database
 def words(
     database: Database, model: ChatModel, agent: Agent, conversation: Conversation, starts: Sequence[Start]
 ) -> str:
-    """Return the words about these agents for a person: their models, and what their first calls reserve."""
+    """Return the words about these agents for a person: their models, and the budget that their first calls reserve."""
     named = [start.model or agent.model for start in starts]
     planned = [
         _planned(model, name, start, conversation.bytes if start.inherits else conversation.sizes[0])

@@ -24,7 +24,7 @@ class FanOut:
     starts: tuple[Start, ...]
 
     def request(self, own: Mapping[str, Any] | None, call: OpenCall, given: Any, words: Words) -> dict[str, Any]:
-        """Return the request about the first call. It asks for what the ``own`` one of this call asks for, too."""
+        """Return the request about the first call; it includes the call's ``own`` request."""
         plain = {"ordinal": call.ordinal, "tool": call.name, "arguments": given, "kind": "approval", "rules": []}
         told = words(self.starts)
         return {

@@ -1,4 +1,4 @@
-"""What screens hear while agents work: activities, live text and new steps, in batches. They read rows for the rest.
+"""Tell screens about working agents: activities, live text and new steps, in batches. They read rows for the rest.
 
 At most ten NOTIFYs are sent per second and process, whatever the rate of tokens and steps. PostgreSQL serializes
 commits with a NOTIFY, and each wakes every listener.
@@ -29,7 +29,7 @@ _PAYLOAD = 7_900
 _KEY = len('"00000000-0000-4000-8000-000000000000":[1000000,1000000,""],')
 """Bytes that an agent takes in it besides its text."""
 _STEPS = _PAYLOAD // len(" 00000000-0000-4000-8000-000000000000")
-"""How many agents one NOTIFY can name whose rows were stored."""
+"""The number of agents with stored rows that one NOTIFY can name."""
 _REPEATED = 4
 """Payloads of one flush that repeat earlier text: a long answer must not hold up the others."""
 _SHORTEST = 18
@@ -37,7 +37,7 @@ _SHORTEST = 18
 
 
 class Message:
-    """What a model writes in one call: pieces with their places, so that a screen knows what it has missed."""
+    """The text that a model writes in one call: pieces with their places, so that a screen notices a gap."""
 
     def __init__(self, feed: Feed, session: SessionId, agent: AgentId, after: int) -> None:
         self.session, self.agent = session, agent
@@ -47,7 +47,7 @@ class Message:
         self._pieces: list[str] = []
         self.is_over = False
         self._whole: list[str] = []
-        """What was taken so far; a screen that opens in the middle of an answer asks for it."""
+        """The text taken so far; a screen that opens in the middle of an answer asks for it."""
 
     def text(self, piece: str) -> None:
         """Add a piece."""
@@ -74,14 +74,14 @@ class Message:
             self._pieces.append(piece)
 
     def take(self) -> AnswerPiece:
-        """Return what has gathered."""
+        """Return the text that has gathered, as one piece."""
         text, place = "".join(self._pieces), self._said
         self._said, self._pieces = place + len(text), []
         self._whole.append(text)
         return AnswerPiece(self._after, place, text)
 
     def taken(self, place: int) -> AnswerPiece:
-        """Return what was taken from a place on."""
+        """Return the taken text from a place on, as one piece."""
         self._whole = ["".join(self._whole)]
         return AnswerPiece(self._after, place, self._whole[0][place:])
 
@@ -107,7 +107,7 @@ class CallOutput(NamedTuple):
 
 
 class _Repeat:
-    """An answer whose beginning a screen has missed, and how much of it the screen has received."""
+    """An answer that a screen has missed the beginning of, and the length that the screen has received."""
 
     def __init__(self, message: Message) -> None:
         self.message = message
@@ -130,7 +130,7 @@ class Feed:
         self._repeats: dict[tuple[AgentId, str], _Repeat] = {}
         """By agent and by the channel of the screen that asked."""
         self._outputs: dict[AgentId, CallOutput] = {}
-        """What running calls have written that has not been published."""
+        """Output of running calls that has not been published."""
         self._stepped: dict[SessionId, set[AgentId]] = defaultdict(set)
         """Agents whose new rows have not been published."""
         self._thread = Loop(self._run, "feed")
@@ -156,7 +156,7 @@ class Feed:
             self._dirty.set()
 
     def output(self, output: CallOutput) -> None:
-        """Show what a running call has written last; published as rarely as activities."""
+        """Show the newest output of a running call; it is published as rarely as activities."""
         with self._lock:
             is_first = not self._outputs
             self._outputs[output.agent] = output
@@ -190,7 +190,7 @@ class Feed:
             self._dirty.set()
 
     def end(self, message: Message, *, failed: bool) -> None:
-        """Stop repeating an answer; if it failed, also drop what was not told yet."""
+        """Stop repeating an answer; if it failed, also drop the text that was not published yet."""
         with self._lock:
             message.is_over = True
             if failed and self._messages.get(message.agent) is message:
@@ -224,8 +224,8 @@ class Feed:
         self._flush(with_activities=True)
 
     def _flush(self, *, with_activities: bool) -> int:
-        """Write what has gathered; return how many NOTIFYs that took."""
-        # Critical section: take what has gathered.
+        """Publish everything that has gathered; return the number of NOTIFYs."""
+        # Critical section: take everything that has gathered.
         with self._lock:
             pieces: dict[SessionId, dict[AgentId, AnswerPiece]] = defaultdict(dict)
             for agent, message in self._messages.items():
@@ -301,7 +301,7 @@ def _live(shown: dict[str, AnswerPiece]) -> str:
 
 
 def _oldest(piece: AnswerPiece, room: int) -> AnswerPiece:
-    """Return the beginning of a piece whose text takes at most ``room`` bytes as JSON."""
+    """Return the beginning of a piece, with text of at most ``room`` bytes as JSON."""
     text = piece.text[:room]
     while len(json.dumps(text)) - 2 > room:
         text = text[: len(text) * 2 // 3]
@@ -309,7 +309,7 @@ def _oldest(piece: AnswerPiece, room: int) -> AnswerPiece:
 
 
 def _newest(piece: AnswerPiece, room: int) -> AnswerPiece:
-    """Return the end of a piece whose text takes at most ``room`` bytes as JSON."""
+    """Return the end of a piece, with text of at most ``room`` bytes as JSON."""
     text = piece.text[-room:]
     while len(json.dumps(text)) - 2 > room:
         text = text[-(len(text) * 2 // 3) :] if len(text) > 1 else ""

@@ -44,7 +44,7 @@ class LeasedAgent:
     lease: Lease
     holder: Holder = Holder.NOBODY
     runner: Runner | None = None
-    """What it knows of its conversation; made by the first thread that runs it, and again after a long rest."""
+    """Holds its conversation; made by the first thread that runs it, and again after a long rest."""
     rested: float = 0.0
     """When (monotonic) a thread last had it."""
     doubtful: bool = False
@@ -137,7 +137,7 @@ class LeasedAgents:
             return offered
 
     def lend(self, hosted: LeasedAgent) -> bool:
-        """Note that one of its calls waits for other agents; return whether it is the first, whose place others get."""
+        """Note that one of its calls waits for other agents; return whether it is the first to do so."""
         with self._lock:
             hosted.aside += 1
             self.active -= hosted.aside == 1

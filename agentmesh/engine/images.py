@@ -21,7 +21,7 @@ from agentmesh.store.tx import Database
 _MOST_SENT = 20 * 1024 * 1024
 """Bytes of all images of a request; servers refuse requests of some tens of MiB."""
 _LEFT = _MOST_SENT // 2
-"""What is left once they are more: much less, so that the beginning of requests changes seldom."""
+"""Bytes that stay once there are more: far fewer, so that the beginning of requests changes seldom."""
 _KEPT = 64 * 1024 * 1024
 """Characters of encoded images that a process keeps."""
 

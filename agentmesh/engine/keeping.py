@@ -52,7 +52,7 @@ def end_call(
 def book(database: Database, agent: Agent, usage: Mapping[str, Any]) -> None:
     """Record a model call in its turn, unless it is recorded; the agent may be dead.
 
-    If that fails, the log says what is missing.
+    If that fails, the log names the missing cost.
     """
     try:
         database.run(steps.book_call, agent.id, {**usage, "turn": agent.turn}, idempotent="nonce" in usage)
@@ -63,7 +63,7 @@ def book(database: Database, agent: Agent, usage: Mapping[str, Any]) -> None:
 def may_retry(database: Database, lease: Lease, last: Bill, every: Bill) -> bool:
     """Return whether the budget has room for another attempt of a model call, which is then reserved.
 
-    ``last`` is what the last attempt used, ``every`` what all of them did. If the database does not say, there is none.
+    ``last`` is the usage of the last attempt, ``every`` of all attempts. Without the database there is none.
     """
     try:
         return database.run(steps.reserve_retry, lease, (last.tokens, last.cost_usd), (every.tokens, every.cost_usd))

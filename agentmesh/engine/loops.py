@@ -21,7 +21,7 @@ from agentmesh.domain.text import one_line
 from agentmesh.engine.tool import Effect, Tool
 
 WARNED: Final = 3
-"""The step in a row whose calls get a note."""
+"""From this step in a row on, calls get a note."""
 ENDS: Final = 5
 """The step in a row that ends the turn."""
 PATIENCE: Final = 3
@@ -30,7 +30,7 @@ _VARIES: Final[Mapping[str, frozenset[str]]] = {
     "send": frozenset({"message_id"}),
     "task": frozenset({"agent_id", "cost_usd", "name", "tokens", "tool_calls"}),
 }
-"""What differs in results of our tools although nothing has changed."""
+"""Parts that differ in results of our tools although nothing has changed."""
 _NAMED: Final = 3
 """Calls of a step that the error names."""
 
@@ -66,7 +66,7 @@ class Streak:
         return self.same >= ENDS or self.alike >= ENDS * PATIENCE
 
     def note(self, calls: Sequence[OpenCall]) -> str | None:
-        """Return what the model should read with the results of its next calls; usually None."""
+        """Return the note for the model with the results of its next calls; usually None."""
         if not self._is_told or self.calls != Counter(_key(call.name, call.arguments) for call in calls):
             return None
         times, results, ends = self._found
@@ -93,7 +93,7 @@ class Streak:
 
     @property
     def _found(self) -> tuple[int, str, int]:
-        """Return how many steps there were, how their results compare, and how many end the turn."""
+        """Return the number of steps, a comparison of their results, and the number that ends the turn."""
         if self.same >= ENDS or (self.same >= WARNED - 1 and not self.ended):
             return self.same, "with the same results", ENDS
         return self.alike, "with results that differ only in times and durations", ENDS * PATIENCE
@@ -148,7 +148,7 @@ def _key(name: str, arguments: str) -> _Call:
 
 
 def _compared(tool: str, result: Any) -> Any:
-    """Return a result without what is ours: its note, and what differs each time."""
+    """Return a result without our own parts: its note, and the values that differ each time."""
     if not isinstance(result, dict):
         return result
     dropped = {"note", *_VARIES.get(tool, ())}

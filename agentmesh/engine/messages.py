@@ -17,7 +17,7 @@ from agentmesh.llm.port import LIMIT
 
 Message = dict[str, Any]
 NO_ANSWER: Final = "(no answer)"
-"""What models read where their answer was empty: some servers refuse an empty one. Small models write it themselves."""
+"""Models read it in place of an empty answer, which some servers refuse. Small models write it themselves."""
 Reword = Callable[[str, Any], Any]
 """Takes a tool's name and a result of it; returns the result as the model reads it."""
 _NO_NAME = re.compile("[^a-zA-Z0-9_-]")
@@ -58,7 +58,7 @@ def dumps(value: Any) -> str:
 
 
 def _shown(text: str, row: Row) -> str | list[dict[str, Any]]:
-    """Return the text, or parts if the row has images; ``engine.images`` makes them what a model is sent."""
+    """Return the text, or parts if the row has images; ``engine.images`` turns them into the form that models get."""
     found = images.of_row(row.kind, row.content)
     return [picture.text_part(text), *map(picture.reference_part, found)] if found else text
 
@@ -162,7 +162,7 @@ def _reply_to(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _introduction(content: Mapping[str, Any], body: str) -> str:
-    """Return the body below an introduction: the identity of a forked agent, and what to do with its first message."""
+    """Return the body below an introduction: the identity of a forked agent, and the use of its first message."""
     who = content.get("introduces")
     if not who:
         return body
@@ -170,7 +170,7 @@ def _introduction(content: Mapping[str, Any], body: str) -> str:
     is_by_parent = content.get("sender") == who["parent_id"]
     if not who.get("alone"):
         head += "The conversation above is your parent's, for you to know"
-        # In few words: small models went on with what they saw their parent do, the more the longer this was.
+        # In few words: the longer this was, the more small models went on with their parent's work.
         head += ". All its children are made: fork none of them. " if is_by_parent else "; its tasks are not yours. "
     head += _place(who)
     if content.get("about") == About.PROCESS:
@@ -201,7 +201,7 @@ def _identity(who: Mapping[str, Any]) -> str:
 
 
 def _place(who: Mapping[str, Any]) -> str:
-    """Return what a forked agent is told about its own tree; the system prompt names its parent's directory."""
+    """Return the words that tell a forked agent about its own tree; the system prompt names its parent's directory."""
     if not who.get("tree"):
         return ""
     return (
@@ -211,7 +211,7 @@ def _place(who: Mapping[str, Any]) -> str:
 
 
 def _summary(content: Mapping[str, Any]) -> str:
-    """Return a summary, with what the rows that it stands for told an agent about itself."""
+    """Return a summary, with the words about the agent itself from the rows that it stands for."""
     who = content.get("introduces")
     head = f"{_identity(who)} {_place(who)}" if who else ""
     head += "What came before this was left out to make room. This is a summary of it:"

@@ -1,7 +1,7 @@
 """Shares with all other workers, through the database, what this process learns of models and their servers.
 
-That is which model is paused, and what a server can. A process that serves several databases passes news on from each
-to the others, so that workers that serve only one of these hear of it too.
+Such news says which model is paused, and which abilities a server has. A process that serves several databases passes
+news on from each to the others, so that workers that serve only one of these hear of it too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOG = logger(__name__)
 
 
 class ModelNews:
-    """What this process knows of its models, kept like what all others know; thread-safe.
+    """Knowledge of this process about its models, exchanged with all other processes; thread-safe.
 
     If a database cannot be told, a pause costs its workers one more refusal, and they find out what a server can once
     more.
@@ -39,7 +39,7 @@ class ModelNews:
         capabilities.on_news = lambda found: self._tell(found, self._databases)
 
     def share(self, database: Database) -> Callable[[], None]:
-        """Tell this database's workers from now on; return a function that reads what they have told."""
+        """Tell this database's workers from now on; return a function that reads the news from them."""
         if database not in self._databases:
             self._databases = (*self._databases, database)
         return partial(self._read, database)

@@ -34,4 +34,4 @@ class Observer:
         return tools
 
     def close(self) -> None:
-        """Send what is still to be sent, within a moment."""
+        """Send everything that is still to be sent, within a moment."""

@@ -32,7 +32,7 @@ from agentmesh.store.tx import Database
 LOG = logger(__name__)
 
 ACTIVITY: Final = "waiting for a warm prefix"
-"""What people read of an agent that waits here."""
+"""The activity of an agent that waits here, in words for people."""
 SLOT_ACTIVITY: Final = "waiting for a slot that has read its prefix"
 """The same on a server with few slots."""
 PATIENCE: Final = 5.0
@@ -51,7 +51,7 @@ _TELLING: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """What a conversation begins with that others may begin with too."""
+    """A beginning of a conversation that others may share."""
 
     key: str
     """Names the model and all that it reads first."""

@@ -1,4 +1,4 @@
-"""A model's reply as the rows of its step: the assistant's content, its tool calls, and what it used."""
+"""A model's reply as the rows of its step: the assistant's content, its tool calls, and its usage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LEFT_OVER = 16
 CUT_BY_BUDGET = "the answer was cut: the budget left room for {:,} tokens"
 WORDLESS = "the model answered without a word"
 _CUT_SHORT = ("length", LIMIT)
-"""Finish reasons of answers whose last call may lack the end of its arguments."""
+"""Finish reasons of cut answers: the last call may lack the end of its arguments."""
 
 
 def content(
@@ -77,7 +77,7 @@ def open_calls(seq: int, reply: Reply) -> list[OpenCall]:
 
 
 def usage(reply: Reply, model: str, seconds: float, first: float | None, error: str | None = None) -> dict[str, Any]:
-    """Return what a model call used in all attempts; ``first`` is the seconds until its first token."""
+    """Return the usage of a model call in all attempts; ``first`` is the seconds until its first token."""
     bill, listed = reply.bill, reply.prices
     used = bill.usage
     is_free = used.input_tokens + used.output_tokens == 0  # refused or cut off before it began: the price is known
@@ -101,7 +101,7 @@ def usage(reply: Reply, model: str, seconds: float, first: float | None, error: 
 
 
 def _earlier(bill: Bill) -> dict[str, Any]:
-    """Return the share of earlier attempts: the bill of a model is that of one attempt."""
+    """Return the share of earlier attempts: a model's own bill covers only one attempt."""
     used = bill.usage
     if used.input_tokens + used.output_tokens == 0:
         return {}

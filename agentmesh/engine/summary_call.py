@@ -1,4 +1,4 @@
-"""Making a summary: a model call over the same messages, one commit, and what to do if no model makes it."""
+"""Make a summary: a model call over the same messages, one commit, and a stand-in if no model makes one."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from agentmesh.store.steps import Granted
 _FEW = 1000
 """Up to this many tokens no window is looked up, which takes a moment at first; the server refuses if it is smaller."""
 _UNKNOWN_ROOM = 2
-"""If the window is unknown and the model refused, the room is one part in this many of what was sent."""
+"""If the window is unknown and the model refused, the room is the sent size divided by this."""
 _ROOMY = 4
-"""If the model did not refuse, the room is this many times what was sent."""
+"""If the model did not refuse, the room is the sent size times this."""
 
 _LARGER: Final = (
     "Give the model a larger window (llama.cpp: -c, Ollama: num_ctx, vLLM: --max-model-len) or choose one that has it; "
@@ -40,7 +40,7 @@ class Stopped(Exception):
     def __init__(self, usage: Mapping[str, Any]) -> None:
         super().__init__("stopped")
         self.usage = usage
-        """What it had used by then."""
+        """Its usage by then."""
 
 
 class NoSummary(ModelError):
@@ -101,7 +101,7 @@ class Compactor:
     ) -> AgentStatus | Parked:
         """Replace older rows by a summary, in one commit; return the agent's status. Raise Stopped or NoSummary.
 
-        ``granted`` is what the budget allows for the step's model call, whose place this one takes. With None, a person
+        ``granted`` is the budget of the step's model call; this call takes its place. With None, a person
         wants the summary, the turn is for nothing else, and the call is reserved here. Return Parked if it waits.
         """
         if asked := granted is None:
@@ -167,7 +167,7 @@ class Compactor:
         window = self._window(agent)
         if window:
             room = int(window * self._share)
-        else:  # if nobody was refused, there is room for what there is
+        else:  # unless a request was refused, the present rows fit
             room = conversation.tokens * _ROOMY if thorough else conversation.tokens // _UNKNOWN_ROOM
         return compaction.plan(conversation, room, thorough=thorough)
 
@@ -186,7 +186,7 @@ class Compactor:
         cancel: Cancel,
         most: int | None,
     ) -> tuple[str, dict[str, Any], str]:
-        """Return the model's summary, what making it used, and why there is none."""
+        """Return the model's summary, its usage, and the reason if there is no summary."""
         began = time.monotonic()
         messages = [*conversation.messages[: plan.summed + 1], compaction.ask(plan)]
         request = ChatRequest(agent.model, messages, conversation.tools, answer_tokens=most, as_text=True)
@@ -220,7 +220,7 @@ class Compactor:
             raise Stopped(usage(cancelled.partial, "cancelled")) from None
         except CallFailed as failed:
             used = usage(failed.partial or Reply(), failed.kind)
-            # Any other failure may have passed when a person tries again: no reason to lose what a summary would keep.
+            # Any other failure may have passed when a person tries again: do not lose these rows.
             if failed.kind != "context":
                 raise NoSummary(
                     failed.message, hint=failed.hint, kind=failed.kind, usage=used, limit=failed.limit

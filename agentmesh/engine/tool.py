@@ -1,4 +1,4 @@
-"""What a tool is to the engine: a name, a schema, and a function from arguments to a JSON result.
+"""A tool as the engine sees it: a name, a schema, and a function from arguments to a JSON result.
 
 Tools live in ``agentmesh.tools``. The verbs and the working set all have this form: a model cannot tell them apart.
 """
@@ -25,7 +25,7 @@ from agentmesh.workspace.roots import OwnTree
 
 
 class Effect(StrEnum):
-    """What a tool does to the world; decides how the engine schedules it and what it does after a crash."""
+    """The effect of a tool on the world; decides when the engine runs it, and whether it runs again after a crash."""
 
     VERB = "verb"
     """Ends in one SQL function that also writes the result (and returns None). One after another; safe to run again."""
@@ -36,9 +36,9 @@ class Effect(StrEnum):
     WRITE = "write"
     """Has effects. Marked as started before it runs; one after another; never repeated after a crash."""
     TASK = "task"
-    """Like a verb, but hands the call to a sub-agent, whose end is the result. Runs beside the calls after it."""
+    """Like a verb, but hands the call to a sub-agent; its end is the result. Runs beside the calls after it."""
     ASK = "ask"
-    """A question to a person, whose answer is the result; its function runs only if nobody can be asked."""
+    """A question to a person; the answer is the result. Its function runs only if nobody can be asked."""
 
 
 class ToolError(Exception):
@@ -52,7 +52,7 @@ class ToolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What a working tool may know about the world."""
+    """Everything that a working tool may know about the world."""
 
     agent_id: AgentId
     session_id: SessionId
@@ -65,7 +65,7 @@ class ToolContext:
     output_limit: int = 64 * 1024
     """Bytes of output that the model may see."""
     told: Sequence[Mapping[str, Any]] = ()
-    """The tools as the agent's model is told about them."""
+    """The definitions of the tools that the agent's model has."""
     outside: bool = False
     """Whether this call may leave the working directory: ``Verdict.outside`` of the permission rules."""
     approved: bool = False
@@ -81,7 +81,7 @@ class ToolContext:
     lease: Lease | None = None
     """The right of a verb to act for the agent and answer its call; other tools do not use it."""
     seen: list[tuple[str, str]] = field(default_factory=list)
-    """Files whose content the call has shown, path and digest. The tool adds them; they are stored with the result."""
+    """Path and digest of each file that the call has shown. The tool adds them; they are stored with the result."""
     writing: Callable[[Path], None] = field(default=lambda _path: None)
     """Call it with each file right before the tool writes it, for snapshots and leases. A tool with effects that never
     calls it may have changed any file."""
@@ -90,7 +90,7 @@ class ToolContext:
     keep_image: Callable[[Image], None] = field(default=lambda _image: None)
     """Store an image of the result; the result has its ``reference`` in ``images``."""
     progress: Callable[[str], None] = field(default=lambda _text: None)
-    """Tell people what the tool is doing; a few words."""
+    """Tell people the tool's activity, in a few words."""
     output: Callable[[str], None] = field(default=lambda _text: None)
     """Show people the newest lines that a call has written so far; replaces what was shown before."""
     aside: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -118,7 +118,7 @@ class Tool(Protocol):
 
     @property
     def effect(self) -> Effect:
-        """What it does to the world."""
+        """Its effect on the world."""
 
     @property
     def args(self) -> type[BaseModel]:
@@ -129,12 +129,12 @@ class Tool(Protocol):
         """The words that the model reads."""
 
     def run(self, args: Any, context: ToolContext) -> Mapping[str, Any] | None:
-        """Run the tool and return its JSON result; raise ToolError for what the model can act on."""
+        """Run the tool and return its JSON result; raise ToolError for an error that the model can act on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What an agent may do at the moment."""
+    """The rights of an agent at the moment."""
 
     rules: Any = ()
     """The rules in the agent's row, as stored."""

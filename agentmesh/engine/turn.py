@@ -65,13 +65,13 @@ class Runner:
         self._conversation: Conversation | None = None
         self._compactor = Compactor(engine)
         self._granted = steps.Granted(None, None, None)
-        """What the budget allows for the step's model call."""
+        """The budget of the step's model call."""
         self._is_compacted = False
         """Whether a summary was made since the model's last answer: a second one would not help."""
         self._root: Root | None = None
         """Where the agent works; None until that is known."""
         self._project = Path()
-        """The session's directory, which says what is configured."""
+        """The session's directory, where the configuration is read."""
         self._allowance = Allowance()
         """The session's allowance when the calls at hand began."""
         self._in_task = False
@@ -109,7 +109,7 @@ class Runner:
             self.halt(CancelReason.SILENT)
 
     def halt(self, reason: CancelReason) -> None:
-        """Stop what it is doing, from any thread: an interrupt ends the turn, any other reason the whole run."""
+        """Stop the agent's work, from any thread: an interrupt ends the turn, any other reason the whole run."""
         with self._lock:
             if reason is not CancelReason.INTERRUPT:
                 self._halted = reason
@@ -168,7 +168,7 @@ class Runner:
     def _begin(self) -> AgentStatus | Parked | None:
         """Bring the conversation up to date; return None if the model must be called now."""
         # All rows are read first, and the newer ones with the step, which is fenced. Otherwise, a worker that freezes
-        # in between would send what the next owner has written, even calls without results.
+        # in between would send rows of the next owner, even calls without results.
         conversation = self._conversation = self._conversation or self._load()
         begun = self._begin_step(conversation)
         if self._renew(begun) or any(row.resets for row in begun.rows):
@@ -190,7 +190,7 @@ class Runner:
         return None
 
     def _load(self) -> Conversation:
-        """Return what the model is sent, according to the rows."""
+        """Return the conversation to send to the model, built from the rows."""
         settings = self._engine.settings.get(self._agent.settings_id)
         rows = self._engine.database.run(transcript.context, self._agent.id, idempotent=True)
         return Conversation(self._agent.id, settings, rows, self._engine.rewording(settings.tools))
@@ -323,7 +323,7 @@ class Runner:
     def _store(
         self, content: Mapping[str, Any], reply: Reply, usage: Mapping[str, Any], after: int
     ) -> steps.FinishedStep:
-        """Store the model's answer to the own rows up to ``after``; what it cost is recorded anyway."""
+        """Store the model's answer to the own rows up to ``after``; its cost is recorded in any case."""
         calls = recording.calls(reply)
         finish = bind(self._engine.database.run, steps.finish_step)
         try:
@@ -350,7 +350,7 @@ class Runner:
         return keeping.end_call(database, self._agent, usage, commit, is_over, idempotent=idempotent)
 
     def _book(self, usage: Mapping[str, Any]) -> None:
-        """Record the cost of a model call whose answer is not kept."""
+        """Record the cost of a model call if its answer is not kept."""
         keeping.book(self._engine.database, self._agent, usage)
 
     def _call_tools(self, calls: list[OpenCall]) -> Going:
@@ -395,7 +395,7 @@ class Runner:
         return self._streak[2]
 
     def _tools(self) -> dict[str, Tool]:
-        """Return the agent's tools: those that its model is told about."""
+        """Return the agent's tools, as its model's definitions name them."""
         known: dict[str, Tool] = {}
         for definition in self._told():
             name = definition["function"]["name"]
@@ -404,7 +404,7 @@ class Runner:
         return self._engine.observer.tools(self._agent, known)
 
     def _told(self) -> Sequence[dict[str, Any]]:
-        """Return the tools as the agent's model is told about them."""
+        """Return the definitions of the tools that the agent's model has."""
         told = self._conversation or self._engine.settings.get(self._agent.settings_id)
         return told.tools
 
@@ -433,7 +433,7 @@ class Runner:
         return None
 
     def _give_up_task(self, partial: Reply | None, usage: Mapping[str, Any] | None) -> Going:
-        """End the turn of a sub-agent whose model fell silent; it can be given another task."""
+        """End the turn of a sub-agent after its model fell silent; it can be given another task."""
         with self._lock:
             self._cancel, self._halted = Cancel(), None
         error = f"its model gave no sign of life for {self._engine.task_silence(self._project):g} s"
@@ -443,12 +443,12 @@ class Runner:
         )
 
     def _show_output(self, call: OpenCall, text: str) -> None:
-        """Show people what a running call has written last."""
+        """Show people the newest output of a running call."""
         agent = self._agent
         self._engine.feed.output(CallOutput(agent.session_id, agent.id, call.seq, call.ordinal, text))
 
     def _fan_out_words(self, starts: Sequence[Start]) -> str:
-        """Return what a person is told before a step starts these agents."""
+        """Return the words for a person before a step starts these agents."""
         conversation = self._conversation or self._load()
         return estimates.words(self._engine.database, self._engine.model, self._agent, conversation, starts)
 

@@ -23,7 +23,7 @@ from agentmesh.domain.loop import Died, Loop, log_death
 LOG = logger(__name__)
 
 Key = TypeVar("Key", bound=Hashable)
-"""What stands for an agent."""
+"""Names an agent."""
 
 _APART = 0.003
 """Seconds between two looks for one waiter."""
@@ -32,7 +32,7 @@ _REST = 3600.0
 _PATIENCE = 0.025
 """The same while more hints are expected than have come: most of those looks find nothing."""
 _TOGETHER = 0.03
-"""Seconds of looks before agents whose waits are over go on, as they take the processor from the other looks."""
+"""Seconds of looks before agents with ended waits go on: they would take the processor from the other looks."""
 _RETRY = 0.2
 """Seconds after a look that the database did not answer."""
 
@@ -133,8 +133,8 @@ class WaitWatch(Generic[Key]):
     def expect(self, agent: Key, pokes: int) -> None:
         """Set how many pokes must come, counted from the last look, before the wait can be over.
 
-        Call it after a look that found the wait not over. The number of pokes that came before somebody counted what is
-        missing must be added.
+        Call it after a look that found the wait not over. Add the pokes that came before the missing
+        ones were counted.
         """
         with self._changed:
             if waiting := self._waiting.get(agent):

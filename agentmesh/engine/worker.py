@@ -93,7 +93,7 @@ class Worker:
         heed: Callable[[], object] = lambda: None,
         tend: Callable[[], None] = lambda: None,
     ) -> None:
-        """``heed`` is called at news of models: which pause, and what servers can. ``tend`` looks after processes, at
+        """``heed`` is called at news of models: pauses, and abilities of servers. ``tend`` looks after processes, at
         each tick."""
         self._engine = engine
         self._identity = identity

@@ -39,7 +39,7 @@ class Bounds:
     """Whether the server was given the token limit and counts itself: then our estimate stops the answer only later."""
 
     def with_server_limit(self, tokens: int) -> Bounds:
-        """Return the limits of an answer whose server was given a limit of ``tokens``."""
+        """Return the limits of an answer if its server was given a limit of ``tokens``."""
         return replace(self, tokens=min(tokens, self.tokens), is_told=True)
 
     @property

@@ -1,8 +1,8 @@
 """Marks that tell Anthropic's models, behind a gateway, up to where to keep a request in their cache.
 
-Other servers keep what they have read by themselves. Anthropic's keep only what ends at a mark, and look for what they
-have kept near each mark. A request has four marks at most. The form is that of
-https://openrouter.ai/docs/features/prompt-caching, which LiteLLM takes too.
+Other servers keep each request that they have read, unasked. Anthropic's keep only a beginning that ends at a mark,
+and look for kept beginnings near each mark. A request has four marks at most. The form is described at
+https://openrouter.ai/docs/features/prompt-caching; LiteLLM takes it too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Split an answer's text into words and what may hold tool calls: tagged elements, fenced blocks, bare JSON.
+"""Split an answer's text into words and pieces that may hold tool calls: tagged elements, fenced blocks, bare JSON.
 
 Every look takes time in proportion to the text, whatever it is, and none raises: a model writes the text.
 """
@@ -19,7 +19,7 @@ _TOKEN = re.compile(
     r'"(?:[^"\\]|\\.)*+(?P<close>"|\Z)|[{}\[\]]|(?P<stop></?(?:tool_calls?|tools|function_call)>|^[ \t]*(?:```|~~~))',
     re.DOTALL | re.MULTILINE,
 )
-"""What decides where a JSON value ends: strings as a whole, brackets, and the end of the piece around it."""
+"""Tokens that decide where a JSON value ends: whole strings, brackets, and the end of the piece around it."""
 _ELEMENT = re.compile(r"\s*<(?P<tag>tool_calls?|tools|function_call)>")
 _CALL = re.compile(r'[{\[\s]*+"(?:name|function)"')
 _BETWEEN = re.compile(r"[\s,;]*+")
@@ -56,7 +56,7 @@ class CallPiece(NamedTuple):
 
 
 def split(text: str) -> Iterator[CallPiece]:
-    """Yield the pieces of a text in their order; what is between them are words."""
+    """Yield the pieces of a text in their order; the text between them is words."""
     at = broken = 0
     while broken < _MOST_BROKEN and (begin := _BEGIN.search(text, at)):
         piece = _tagged(text, begin, at) if begin["tag"] else _fenced(text, begin) if begin["fence"] else None

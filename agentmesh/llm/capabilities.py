@@ -1,7 +1,7 @@
-"""What model servers can, as their answers have shown; a configuration that says otherwise comes first.
+"""Abilities of model servers, as their answers have shown; a configuration that says otherwise comes first.
 
-:meth:`Capabilities.heed` takes in what other processes have found out; ``Capabilities.on_news`` passes on what this
-process finds out.
+:meth:`Capabilities.heed` takes in findings of other processes; ``Capabilities.on_news`` passes on findings of this
+process.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from agentmesh.llm.provider import Provider
 
 
 class Capabilities:
-    """What is known of the servers of a process's models; thread-safe."""
+    """The known abilities of the servers of a process's models; thread-safe."""
 
     def __init__(self) -> None:
         self.on_news: Callable[[Capability], None] = lambda _found: None
-        """Called with what is new of a server, in the thread that found it out."""
+        """Called with new abilities of a server, in the thread that found them out."""
         self._lock = threading.Lock()
         self._known: dict[tuple[str, str, str], Capability] = {}
 
     def of(self, provider: Provider, model: str) -> Capability:
-        """Return what is known; all open if nothing is."""
+        """Return the known abilities; each is None if nothing is known."""
         key = (provider.name, provider.address, model)
         return self._known.get(key) or Capability(*key)
 
     def learn(self, provider: Provider, model: str, **found: Any) -> None:
-        """Take in what a server was seen to do; None is no news."""
+        """Record abilities that a server has shown; None is no news."""
         with self._lock:
             known = self.of(provider, model)
             news = {name: each for name, each in found.items() if each is not None and getattr(known, name) != each}
@@ -39,7 +39,7 @@ class Capabilities:
         self.on_news(Capability(*known[:3], **news))
 
     def heed(self, found: Capability) -> bool:
-        """Take over what other processes know of a server; return whether something of it was news."""
+        """Record findings of other processes about a server; return whether any of them was new."""
         with self._lock:
             key = found[:3]
             before = self._known.get(key, Capability(*key))

@@ -85,7 +85,7 @@ class Exchange:
 
 
 class _Deadlines:
-    """Ends exchanges whose deadline has passed. One thread watches all of them, and sleeps while there are none.
+    """Ends exchanges at their deadlines. One thread watches all of them, and sleeps while there are none.
 
     httpx takes one read timeout for a whole answer. An answer needs several: until its first token, between tokens, and
     after its last.

@@ -1,4 +1,4 @@
-"""Finders of modules that are asked for a while only, in a program whose other threads import too."""
+"""Finders of modules that are asked only for a while, in a program with other threads that import too."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ THREAD: Final = "import ahead"
 
 
 def import_ahead() -> None:
-    """Begin to import what the first model call needs, on a thread; for a program that has yet to open its database.
+    """Begin to import the modules for the first model call, on a thread, while a program opens its database.
 
     Only a program of our own may call it: it leaves the SDK without ``openai.DefaultAioHttpxClient``.
     """

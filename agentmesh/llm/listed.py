@@ -1,6 +1,6 @@
-"""What a server says of itself and its models: its list of models, and llama.cpp's /props and /slots.
+"""Read a server's account of itself and its models: its list of models, and llama.cpp's /props and /slots.
 
-Nothing of it is believed that is impossible.
+Impossible values are ignored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def entries(document: Any) -> list[Mapping[str, Any]]:
 
 
 def window(entry: Mapping[str, Any]) -> int | None:
-    """Return the context size in an entry: that of one slot of llama.cpp, or vLLM's; None if it is impossible."""
+    """Return the context size in an entry, for llama.cpp of one slot; None if it is missing or impossible."""
     meta = entry.get("meta")
     return _number(meta.get("n_ctx") if isinstance(meta, Mapping) else entry.get("max_model_len"), _LEAST, _MOST)
 
@@ -37,7 +37,7 @@ def windows(found: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
 
 
 def window_of(windows: Mapping[str, int | None], model: str) -> int | None:
-    """Return the context size of a model among those of a list; a server's only model may have another name there."""
+    """Return the context size of a model in a list; a server's only model may have another name there."""
     return windows.get(model) if len(windows) > 1 else next(iter(windows.values()), None)
 
 

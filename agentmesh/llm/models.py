@@ -1,4 +1,4 @@
-"""All models of a process: those of the configured providers, and the scripted one with a server of its own."""
+"""All models of a process: the models of the configured providers, and the scripted one with a server of its own."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Models:
         return "" if model.startswith(f"{DEMO}/") else self._router.address(model)
 
     def warm(self) -> None:
-        """Import and open what the first call to each provider needs; does nothing for the scripted model."""
+        """Import and open everything that the first call to a provider needs; skip the scripted model."""
         self._router.warm()
 
     def close(self) -> None:

@@ -62,7 +62,7 @@ class _Prepared:
 
 @dataclass(slots=True)
 class _LeftOut:
-    """What the attempts of one call leave out because the server could not take it."""
+    """Parts that the attempts of one call leave out because the server refuses them."""
 
     limit: bool = False
     """The caller's limit of the answer."""
@@ -172,7 +172,7 @@ class OpenAIChat:
         return self._quirks.get(model, Quirks()).without
 
     def own(self, name: str, cancel: Cancel, seconds: float = _WINDOW_TIMEOUT) -> Any:
-        """Return what llama.cpp says at this place beside its API, as ``props``; None if the server does not."""
+        """Return a document that llama.cpp has beside its API, such as ``props``; None if the server has none."""
         with contextlib.suppress(AttemptFailed), Exchange(cancel, seconds) as exchange:
             return self._open().own(exchange, name)
         return None
@@ -208,7 +208,7 @@ class OpenAIChat:
         return self.provider.address
 
     def warm(self) -> None:
-        """Import and open what the first call needs; leave errors of the provider to that call."""
+        """Import and open everything that the first call needs; leave errors of the provider to that call."""
         with contextlib.suppress(AttemptFailed):
             self._open()
         self.context_window("")  # imports the price tables
@@ -234,7 +234,7 @@ class OpenAIChat:
         return request.answer_tokens is not None and is_refused
 
     def _leave_out(self, request: ChatRequest, failure: AttemptFailed, left_out: _LeftOut) -> str:
-        """Leave out of the next attempt what the server could not take; return a note on it, or nothing."""
+        """Leave the refused part out of the next attempt; return a note on it, empty if no part was refused."""
         if failure.kind == "bad_image":
             left_out.images = True
             return f"The images were left out: {failure.message}"
@@ -248,7 +248,7 @@ class OpenAIChat:
         return ""
 
     def _prepare(self, request: ChatRequest, left_out: _LeftOut) -> _Prepared:
-        """Encode the request, without what is to be left out."""
+        """Encode the request, without the parts to leave out."""
         known = self._capabilities.of(self.provider, request.model)
         request = replace(request, settings=self.provider.settings(request, known))
         if left_out.stream:
@@ -422,12 +422,12 @@ def _keeping(kept: Reply | None) -> Iterator[None]:
 
 
 def _after(before: Reply | None, reply: Reply) -> Reply:
-    """Return the reply with what the attempts up to ``before`` used."""
+    """Return the reply with the usage of the attempts up to ``before``."""
     return reply if before is None else replace(reply, earlier=before.bill)
 
 
 def _may_retry(watch: Watch, partial: Reply | None, kept: Reply | None, failure: AttemptFailed) -> bool:
-    """Whether the budget has room for another attempt; ``partial`` is what the last one brought, if anything."""
+    """Whether the budget has room for another attempt; ``partial`` is the answer of the last one, if any."""
     if partial is None or kept is None or watch.may_retry(Bill().plus(partial.usage, partial.cost_usd), kept.bill):
         return True
     failure.hint = f"It is not tried again: the budget has no room for another attempt. {failure.hint}".rstrip()

@@ -2,7 +2,7 @@
 
 Each request of a call passes its model's :class:`PauseGate`. If the server refuses one because of load (429, 503, 529),
 the gate closes for all calls. Afterwards one request goes first, and each request that the server accepts lets two more
-go. :meth:`Pauses.heed` takes in pauses from other processes; ``Pauses.on_pause`` passes on those of this process.
+go. :meth:`Pauses.heed` takes in pauses from other processes; ``Pauses.on_pause`` passes on pauses of this process.
 """
 
 from __future__ import annotations

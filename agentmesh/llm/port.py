@@ -56,7 +56,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What some attempts of a call have used."""
+    """The usage and cost of some attempts of a call."""
 
     usage: Usage = Usage()
     cost_usd: float | None = None
@@ -107,7 +107,7 @@ class ChatRequest:
     answer_tokens: int | None = None
     """Limit of output tokens for this answer, if it is lower than the model's usual one."""
     asked: str = ""
-    """What the newest message says, if the model has made no call since: it may ask to see a call as text."""
+    """The text of the newest message, if the model has made no call since: it may ask to see a call as text."""
     as_text: bool = False
     """Whether the answer is a text, whatever it holds: no calls are read from it."""
     must_call: bool = False
@@ -130,20 +130,20 @@ class Reply:
     cost_usd: float | None = None
     """Known price of that attempt, or None."""
     earlier: Bill = Bill()
-    """What earlier attempts used, whose answers are void."""
+    """The usage of earlier attempts; their answers are void."""
     prices: Prices | None = None
     """The model's listed prices, wherever the call's cost comes from; None if it is not listed."""
     finish_reason: str = "stop"
     model: str = ""
     """The model's name as reported by the server."""
     notes: tuple[str, ...] = ()
-    """What had to be repaired (ids made up, no usage, ...), one sentence each."""
+    """Repairs of the answer (ids made up, no usage, ...), one sentence each."""
     unread: Unread = Unread.NOTHING
     """Whether ``text`` holds a call that was not read."""
 
     @property
     def bill(self) -> Bill:
-        """What all attempts of the call used."""
+        """The usage and cost of all attempts of the call."""
         return self.earlier.plus(self.usage, self.cost_usd)
 
 
@@ -188,7 +188,7 @@ class CallCancelled(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Callbacks that report what a call is doing. All run in the calling thread."""
+    """Callbacks that report the progress of a call. All run in the calling thread."""
 
     text: Callable[[str], None] = lambda _text: None
     """A piece of the answer's text."""
@@ -241,7 +241,7 @@ class ChatModel(Protocol):
         """Return the base URL of the model's server, without secrets; raise CallFailed as above."""
 
     def warm(self) -> None:
-        """Import and open what the first call needs, so that nobody has to wait for it then; may take half a second."""
+        """Import and open everything that the first call needs, in advance, as this may take half a second."""
 
     def close(self) -> None:
         """Close connections."""

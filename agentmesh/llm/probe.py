@@ -1,4 +1,4 @@
-"""Asks a model server what it can, by a few short requests; each shows one thing."""
+"""Find out the abilities of a model server by a few short requests; each shows one thing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FOR_WORDS: Final = "Say hello in one word."
 _LONGEST: Final = 256
 """Output tokens of an answer: enough for a call, even after a little reasoning."""
 _EMPTY: Final = ("empty", "garbage")
-"""How a call fails whose stream brings nothing."""
+"""The kinds of failure of a call with a stream that brings nothing."""
 _TOOL: Final[Mapping[str, Any]] = {
     "type": "function",
     "function": {
@@ -40,33 +40,33 @@ class ProbeFinding(NamedTuple):
     about: str
     words: str
     facts: Mapping[str, Any]
-    """What it means for the fields of a Capability; None: not known."""
+    """The fields of a Capability that follow from it; None: not known."""
 
 
 class Probe:
     """The requests to one model."""
 
     def __init__(self, provider: Provider, model: str, cancel: Cancel) -> None:
-        """``provider``: how to reach the server; what is configured of its abilities is not used."""
+        """``provider``: how to reach the server; abilities in its configuration are not used."""
         bare = replace(provider, stream=None, tool_choice=None, slots=None, context_window=None, concurrency=None)
         self._client = OpenAIChat(bare, RetryPolicy(retries=0, longest_pause=0.0))
         self._model = model
         self._cancel = cancel
         self._settings: dict[str, Any] = {}
-        """What all requests from now on say."""
+        """Settings of all requests from now on."""
         self.requests = 0
         self.tokens = 0
         """Input and output tokens of all answers."""
 
     def run(self) -> Iterator[ProbeFinding]:
-        """Yield what is found out, one thing after another; raise CallFailed if the server does not answer at all."""
+        """Yield the findings, one after another; raise CallFailed if the server does not answer at all."""
         try:
-            self._client.warm()  # what it imports and opens is not the server's time
+            self._client.warm()  # the time to import and open things is not the server's
             began = time.monotonic()
             first = self._first()
             yield ProbeFinding("answers", f"yes, in {time.monotonic() - began:.1f} s", {})
             yield self._streams(first)
-            # At once, because a server with one slot keeps only what it has read last.
+            # At once, because a server with one slot keeps only the last request.
             again = self._try(_FOR_A_CALL)
             yield _cache(again)
             yield self._tools(again)
@@ -124,7 +124,7 @@ class Probe:
         )
 
     def _itself(self) -> Iterator[ProbeFinding]:
-        """Yield what the server says of itself."""
+        """Yield the findings from the server's account of itself."""
         props = self._client.own("props", self._cancel)
         said, slots = "/props", listed.slots(props)
         if slots is None:
@@ -166,7 +166,7 @@ class Probe:
 
 
 def _cache(again: Reply | None) -> ProbeFinding:
-    """Return what the answer to a repeated request says of a cache."""
+    """Return the finding about a cache, from the answer to a repeated request."""
     cached, total = (again.usage.cached_tokens, again.usage.input_tokens) if again else (0, 0)
     if cached:
         return ProbeFinding(

@@ -41,13 +41,13 @@ class Provider:
     context_window: int | None = None
     """Context size of its models in tokens, if the configuration sets it."""
     priced_as: str = ""
-    """Provider id of genai-prices, for gateways whose address it does not know."""
+    """Provider id of genai-prices, for gateways with an address that it does not know."""
     text_tool_calls: bool = True
     """Whether tool calls that a model writes into its text are read as calls."""
     stream: bool | None = None
     """Whether answers are streamed; None: unless the server was seen to stream nothing."""
     tool_choice: str | None = None
-    """What its requests with tools say about them: ``auto``, for servers that leave out tools without it."""
+    """The ``tool_choice`` of its requests with tools: ``auto``, for servers that leave out tools without it."""
     temperature: float | None = None
     """None: the server decides."""
     concurrency: int | None = None
@@ -127,7 +127,7 @@ class Provider:
 
     @property
     def root(self) -> str:
-        """The URL above the API's version, where llama.cpp says what it is; without the query, which clients add."""
+        """The URL above the API's version, where llama.cpp describes itself; without the query, which clients add."""
         return self.base_url.partition("?")[0].rstrip("/").removesuffix("/v1")
 
     @property

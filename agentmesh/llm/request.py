@@ -17,7 +17,7 @@ _LATER_NAME = {"max_tokens": "max_completion_tokens"}
 IMAGES = "images"
 """A feature besides parameters that models without sight refuse."""
 EMPTY_CONTENT = "empty content"
-"""A feature besides parameters that some servers refuse: a message with tool calls whose text is ``""``."""
+"""A feature besides parameters that some servers refuse: the text ``""`` in a message with tool calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _text(fields: Mapping[str, Any], request: ChatRequest) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Same:
-    """Tool definitions by identity: agents of a process share those of their settings, which never change."""
+    """Tool definitions by identity: agents of a process share the definitions of their settings, which never change."""
 
     tools: Sequence[Mapping[str, Any]]
 

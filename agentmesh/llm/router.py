@@ -88,7 +88,7 @@ class Router:
         return self.resolve(model)[0].provider.address
 
     def warm(self) -> None:
-        """Import and open what the first call to each provider needs."""
+        """Import and open everything that the first call to each provider needs."""
         for name in self._providers:
             self._client(name).warm()
 

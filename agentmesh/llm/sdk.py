@@ -26,7 +26,7 @@ class _Deferred(Loader):
         self._loader = loader
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Return what the real loader makes."""
+        """Return the module that the real loader makes."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:

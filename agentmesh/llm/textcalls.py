@@ -1,6 +1,6 @@
 """Read tool calls that a model wrote as text, as small local models do if their server does not parse them.
 
-Only what is unambiguous is a call: JSON with the name of an offered tool and an object of arguments. It must be marked
+Only unambiguous text is a call: JSON with the name of an offered tool and an object of arguments. It must be marked
 by an element, alone in a fenced block, or on lines of its own. A quoted call, and a fenced one beside words, is an
 example. An answer with a call that was not read says so in ``unread``. docs/reference/calls-in-text.md has the rules.
 """
@@ -52,7 +52,7 @@ _THOUGHT = re.compile(
     r"\A(?:\s*+<(?P<tag>think|thinking|thought)>)++(?:.*?(?P<end></(?P=tag)>)|.*)|\A.*?^[ \t]*</think>",
     re.DOTALL | re.MULTILINE,
 )
-"""What a model thinks before it answers. Templates may write the first tag themselves; calls in it are drafts."""
+"""The thoughts of a model before it answers. Templates may write the first tag themselves; calls in it are drafts."""
 _LEADING = re.compile(r"\A(?:[\s\ufeff\u200b]|<\|python_tag\|>|\[TOOL_CALLS\](?=\s*[\[{]))*")
 _LAST_TOKEN = re.compile(r"(?:<\|(?:im_end|eom_id|eot_id|end|endoftext|end_of_text)\|>|</s>)\Z")
 _MOST_TOKENS = 4
@@ -71,7 +71,7 @@ _Offered = Mapping[str, Mapping[str, Any]]
 
 
 class Found(NamedTuple):
-    """What a reader finds in an answer's text."""
+    """The findings of a reader in an answer's text."""
 
     calls: tuple[_Call, ...] = ()
     """Name and arguments of each call."""
@@ -88,7 +88,7 @@ class _Value(NamedTuple):
     is_near: bool = False
     """Whether it is broken, and has the form of a call of an offered tool."""
     is_unknown: bool = False
-    """Whether it is a call of a tool that was not offered, or one whose tool is not named."""
+    """Whether it is a call of a tool that was not offered, or a call without the name of a tool."""
 
     @property
     def is_data(self) -> bool:
@@ -96,7 +96,7 @@ class _Value(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """A piece with what its values are."""
+    """A piece with the meaning of its values."""
 
     piece: CallPiece
     values: tuple[_Value, ...]
@@ -107,7 +107,7 @@ class _Block(NamedTuple):
 
 
 def read(reply: Reply, request: ChatRequest, taken_ids: Callable[[], Collection[str]], seed: bytes) -> Reply:
-    """Return the reply with the calls in its text and a note that keeps the text; otherwise with what was not read."""
+    """Return the reply with the calls in its text, and the text as a note; mark it if a call was not read."""
     if request.as_text or reply.tool_calls or not request.tools or not _has_ended(reply):
         return reply
     offered = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in request.tools}
@@ -115,7 +115,7 @@ def read(reply: Reply, request: ChatRequest, taken_ids: Callable[[], Collection[
     if found.calls and _is_quoted(found.calls, request.messages):
         found = Found(unread=Unread.PERHAPS)
     if not found.calls:
-        # The server saw a call and sent none, as some do whose streams carry no calls.
+        # The server saw a call and sent none, as servers do that stream no calls.
         is_lost = reply.finish_reason == "tool_calls" and bool(reply.text.strip())
         unread = found.unread or (Unread.PERHAPS if is_lost else Unread.NOTHING)
         return replace(reply, unread=unread) if unread else reply
@@ -142,7 +142,7 @@ def _has_ended(reply: Reply) -> bool:
 def find(text: str, offered: _Offered, asked: str = "") -> Found:
     """Return the calls of ``offered`` tools in a text, or whether it has one that was not read. Never raises.
 
-    ``asked``: what the user wrote last, which may ask to see a call.
+    ``asked``: the user's last message, which may ask to see a call.
     """
     if not any(map(text.__contains__, "{<(")):
         return Found()
@@ -178,7 +178,7 @@ def _answer(text: str) -> str:
 
 
 def _is_quoted(calls: Iterable[_Call], messages: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether one of the calls stands in what the model has read: a file or a message that it may only repeat."""
+    """Whether one of the calls stands in a text that the model has read: it may only repeat a file or a message."""
     heard = [_bare(str(message.get("content"))) for message in messages if message.get("role") in ("user", "tool")]
     for name, arguments in calls:
         named = [f'"{key}":"{name}"' for key in _NAMES]
@@ -194,7 +194,7 @@ def _is_quoted(calls: Iterable[_Call], messages: Iterable[Mapping[str, Any]]) ->
 
 
 def _bare(text: str) -> str:
-    """Return a text without what differs if it is quoted: line numbers, blanks, and the marks of JSON texts."""
+    """Return a text without the marks that quoting adds: line numbers, blanks, and the marks of JSON texts."""
     return _QUOTING.sub("", text)
 
 
@@ -206,7 +206,7 @@ def _is_words(block: _Block, text: str, near: re.Pattern[str]) -> bool:
 
 
 def _words(text: str, blocks: Iterable[_Block]) -> str:
-    """Return what the text has besides these pieces."""
+    """Return the text besides these pieces."""
     words, at = [], 0
     for block in blocks:
         words.append(text[at : block.piece.start])
@@ -215,7 +215,7 @@ def _words(text: str, blocks: Iterable[_Block]) -> str:
 
 
 def _are_made(blocks: Sequence[_Block], words: str) -> bool:
-    """Whether calls are made in this way, not shown: beside words no fenced and no quoted one is."""
+    """Whether calls are made in this way, not shown: a fenced or quoted call beside words is only shown."""
     if words and any(value.is_flat for block in blocks for value in block.values):
         return False
     kinds = {block.piece.kind for block in blocks}
@@ -223,7 +223,7 @@ def _are_made(blocks: Sequence[_Block], words: str) -> bool:
 
 
 def _unread(blocks: Sequence[_Block], words: str, *, is_shown: bool, is_near: bool) -> Unread:
-    """Return how sure it is that an answer without a readable call is meant as one."""
+    """Return the certainty that an answer without a readable call is meant as one."""
     if any(block.piece.kind is Kind.TAG for block in blocks):
         return Unread.PERHAPS if is_shown else Unread.CALL
     values = [value for block in blocks for value in block.values]
@@ -257,7 +257,7 @@ def _near(offered: _Offered) -> re.Pattern[str]:
 
 
 def _value(text: str, offered: _Offered, near: re.Pattern[str], unnamed: _Offered) -> _Value:
-    """Return what a JSON text is: an object or a list; ``unnamed`` are the tools that need no name to be seen."""
+    """Return the meaning of a JSON text, an object or a list; tools in ``unnamed`` are seen without a name."""
     try:
         value = jsontext.parse_unique(text, strict=False)  # models put line breaks into their strings
     except ValueError:

@@ -86,7 +86,7 @@ class Wire:
             raise AttemptFailed("garbage", f"{self._provider.name} lists its models in an unknown form.") from None
 
     def own(self, exchange: Exchange, name: str) -> Any:
-        """Return what a server says of itself: the document of this name beside its ``/v1``.
+        """Return a server's account of itself: the document of this name beside its ``/v1``.
 
         Raise AttemptFailed, also if it is not JSON.
         """

@@ -1,4 +1,4 @@
-"""What servers mean by their refusals, in the words of OpenAI, OpenRouter, vLLM, SGLang, llama.cpp, Ollama and others.
+"""Read servers' refusals, in the words of OpenAI, OpenRouter, vLLM, SGLang, llama.cpp, Ollama and others.
 
 For the same cause they send different status codes and error codes; the sentences are the more reliable sign.
 """

@@ -90,7 +90,7 @@ class Processes:
         return number
 
     def tend(self) -> None:
-        """End those that somebody stopped, whose agent died, or that were declared lost: the worker's tick calls it."""
+        """End processes that were stopped or declared lost, or whose agent died; each tick of the worker calls it."""
         with self._lock:
             running = list(self._running)
         for worker in {one.key.worker for one in running}:

@@ -116,7 +116,7 @@ class Bash(Described):
 
 
 def _mistaken(command: str, context: ToolContext) -> str:
-    """Return what to tell an agent with its own tree whose command names the user's checkout."""
+    """Return a warning to an agent with its own tree if its command names the user's checkout, or an empty string."""
     if context.own is None or str(context.own.project) not in command:
         return ""
     return f"{context.own.project} is not your tree: files there are of others. Use relative paths."
@@ -138,7 +138,7 @@ def _result(finished: FinishedProcess, timeout: float, walled: Walled) -> dict[s
         result["interrupted"] = True
         if finished.exit_code is None:
             notes.append("The command and the process that watched it were ended from outside.")
-    elif walled.note:  # the wall ended what it left; a process of the wall's own may have been counted
+    elif walled.note:  # the wall ended the processes left behind; the count may include one of the wall
         notes.append(walled.note if finished.exit_code else "")
     elif finished.left:
         notes.append(f"Left in the background and ended with the command: {finished.left} process(es).")

@@ -30,7 +30,7 @@ class CheckCommand:
     spawner: Spawner
     walls: Walls
     agent: AgentId | str
-    """For whom it runs."""
+    """The agent, or the program, that it runs for."""
     session: str
     approved: bool = True
     """Whether a person, a rule or the mode has approved the command; if not, it can only read."""

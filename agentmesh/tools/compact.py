@@ -20,14 +20,14 @@ LEFT_OUT: Final = frozenset(
     {"interrupt", "list_agents", "merge", "peek", "process", "skill", "task", "todo", "todo_write", "web_fetch"}
 )
 _ALONE: Final = "sees only its prompt"
-"""What the description of fork says where that is so. Sessions store their descriptions: no release may reword it."""
+"""The description of fork has these words if it is so. Sessions store them: no release may reword them."""
 _ANSWER: Final = "answer in words with these facts, or call the next tool"
 _THEN: Final[Mapping[str, str]] = {
     **dict.fromkeys(("bash", "glob", "grep", "read", "wait"), _ANSWER),
     "fork": "call wait only when all children are forked",
     "send": "end with your result in words, or call the next tool",
 }
-"""What stands at the end of results: small models follow the last words that they read."""
+"""The last words of a result, by tool: small models follow the last words that they read."""
 _UNSAID: Final = frozenset({"cache"})
 """Fields of results that a small model can do nothing with. With them, it often waited after its first fork."""
 _ARGUMENTS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -40,14 +40,14 @@ _ARGUMENTS: Final[Mapping[str, Mapping[str, str]]] = {
     "read": {"path": "", "offset": ""},
     "send": {"to": "", "message": ""},
 }
-"""What is left of the arguments, with their words; tools that are not named here keep theirs.
+"""The arguments that a tool keeps, with their words; a tool that is not named here keeps all.
 
-Small models take words of a description for what they are to write, unless each argument has its own.
+Unless each argument has words of its own, small models copy words of the description into the call.
 """
 
 
 def definitions(tools: Mapping[str, Tool], *, own_trees: bool) -> list[dict[str, Any]]:
-    """Return those of the built-in tools that are in the compact set, as models are sent them.
+    """Return the definitions of the compact set's built-in tools, as they are sent to models.
 
     ``own_trees``: forks get working trees of their own, so ``merge`` is needed.
     """
@@ -60,7 +60,7 @@ def definitions(tools: Mapping[str, Tool], *, own_trees: bool) -> list[dict[str,
 
 
 def context_of_forks(told: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return which part of the conversation a fork sees if its call does not say: None is the usual one.
+    """Return the part of the conversation that a fork sees if its call does not say; None for the usual one.
 
     A small model that sees its parent fork, forks too: decision 0075. What the parent's own tools say holds, so a
     session that began with other words keeps them.
@@ -70,9 +70,9 @@ def context_of_forks(told: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def rewording(told: Sequence[Mapping[str, Any]]) -> Reword | None:
-    """Return how results are written for an agent that was told these tools; None if as they are stored.
+    """Return the function that rewords results for an agent with these tools; None if results stay as they are stored.
 
-    A small model that has read what it was asked for calls the same tool again, unless the last words that it reads say
+    Even when a small model has read the answer, it calls the same tool again, unless the last words that it reads say
     what to do: decision 0075. Agents with the full set, and sessions that began with other words, get None.
     """
     said = [(tool["function"]["name"], tool["function"]["description"]) for tool in told]

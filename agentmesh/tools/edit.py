@@ -71,7 +71,7 @@ class Edit(Described):
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A file as text with plain newlines, plus what is needed to write it back unchanged."""
+    """A file as text with plain newlines, and the details needed to write it back unchanged."""
 
     body: str
     newline: str

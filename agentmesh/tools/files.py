@@ -2,7 +2,7 @@
 
 A path is resolved, symbolic links included, and compared with the resolved working directory and with the place that
 was judged. It is then opened one directory after another, from the root of the file system and never through a link.
-So what is opened is what was judged: a link that changes meanwhile ends the call.
+So a tool opens exactly the file that was judged: a link that changes meanwhile ends the call.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from agentmesh.workspace.roots import OwnTree
 _KERNEL = re.compile(r"/+(?:proc|dev/fd)(?:/|$)")
 """Names that mean something different for each process that opens them."""
 _PATTERN = re.compile(r"[*?{\[]")
-"""What makes a path that is not there look like a pattern of paths."""
+"""Characters that make a missing path look like a pattern of paths."""
 _PROTECTED = frozenset({".git", ".agentmesh"})
 
 
@@ -239,7 +239,7 @@ def _resolve(workdir: Path, given: str) -> tuple[str, str]:
 
 
 def _real(start: str, root: str, path: str) -> str:
-    """Return what ``os.path.realpath`` returns, without checking again the names that lead to ``root``.
+    """Resolve a path like ``os.path.realpath``, but do not check the names that lead to ``root`` again.
 
     ``start`` leads to ``root``, which is free of links. Below either of them, names that are not links already are the
     real path. As soon as one name is a link or ``..``, the whole path is resolved again.

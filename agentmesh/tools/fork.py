@@ -57,7 +57,7 @@ class Fork(Described):
     def __init__(
         self, database: Database, workspaces: Workspaces | None = None, delegation: Delegation | None = None
     ) -> None:
-        """``delegation``: which types there are, and what a model's name means."""
+        """``delegation``: the known types, and the meaning of a model's name."""
         self._database = database
         self._workspaces = workspaces
         self._delegation = delegation or Delegation()
@@ -103,7 +103,7 @@ class Fork(Described):
 
 
 def base_of(workspaces: Workspaces | None, context: ToolContext) -> str | None:
-    """Return the tree that a child's own tree begins with: what the caller's files are now; raise ToolError."""
+    """Return the tree that a child's own tree begins with, made of the caller's present files; raise ToolError."""
     if workspaces is None:
         raise ToolError("There are no own trees here.", 'Leave workspace out, or pass "shared".')
     try:

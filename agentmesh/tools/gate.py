@@ -138,7 +138,7 @@ def _place(tool: str, arguments: Mapping[str, Any], workdir: Path) -> str | None
 
 
 def _known_to_git(workdir: Path, is_withheld: Callable[[str], bool]) -> str | None:
-    """Return a withheld file whose content Git has; None if there is none."""
+    """Return a withheld file that Git has the content of; None if there is none."""
     from agentmesh.git.withheld import known
 
     try:

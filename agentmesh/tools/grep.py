@@ -84,7 +84,7 @@ class Grep(Described):
     def _search(
         self, args: GrepArgs, context: ToolContext, base: FilePlace, facts: os.stat_result, listing: int
     ) -> FinishedProcess:
-        """Search the listed files; ``facts`` are those of the directory ``base``, which must still be the same."""
+        """Search the listed files; ``facts`` identify the directory ``base``, which must still be the same."""
         request = {
             "root": str(base.path),
             "root_is": [facts.st_dev, facts.st_ino],

@@ -68,7 +68,7 @@ class _Writer:
 
     @property
     def text(self) -> str:
-        """The text: only that of <main>, if it is long enough."""
+        """The text of <main> if it is long enough, otherwise of the whole page."""
         if self._main:
             main = "".join(self._out[slice(*self._main)]).strip()
             if len(main) >= _MAIN_ENOUGH:

@@ -18,7 +18,7 @@ _PIECES: Final = 10_000
 """Pieces of one tag that are looked at; no real page needs more."""
 _ATTRIBUTE: Final = re.compile(r"""([^\s/>=]+)\s*(?:=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>][^\s>]*)))?""")
 _VERBATIM: Final = frozenset({"script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes"})
-"""Elements whose content holds no tags; it ends at their own end tag."""
+"""Elements with content that holds no tags; only their own end tag ends it."""
 _ENDS: Final = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _VERBATIM}
 
 

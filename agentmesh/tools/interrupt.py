@@ -1,4 +1,4 @@
-"""The interrupt tool: stop what a descendant does now; it stays."""
+"""The interrupt tool: stop the present work of a descendant; the descendant stays."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from agentmesh.store.tx import Database
 
 
 class FileLedger:
-    """What agents have seen of files; paths are absolute and resolved, digests come from :func:`digest`.
+    """The contents of files that agents have seen, as digests made by :func:`digest`; paths are absolute and resolved.
 
     A call adds the files that it has read to its context's ``seen``.
     """
@@ -24,7 +24,7 @@ class FileLedger:
         self._database = database
 
     def known(self, agent_id: AgentId, path: str) -> Known:
-        """Return what this agent last saw of a file, and who last wrote it."""
+        """Return the content of a file that this agent last saw, and the agent that last wrote it."""
         return self._database.run(files.known, agent_id, path, idempotent=True)
 
     def note_write(self, context: ToolContext, path: str, digest: str) -> None:
@@ -42,7 +42,7 @@ def digest(content: bytes) -> str:
 
 
 def refuse_unseen(known: Known, agent_id: AgentId, shown: str, found: bytes, *, whole: bool) -> None:
-    """Raise ToolError if the file's content is not what this agent last saw.
+    """Raise ToolError unless the file still has the content that this agent last saw.
 
     ``whole`` means that the call replaces everything: then a file that was never read is refused too.
     """

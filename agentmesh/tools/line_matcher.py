@@ -53,7 +53,7 @@ def _match(pattern: re.Pattern[str], lines: list[bytes]) -> None:
             set_at = now
         line = raw.decode("utf-8", "replace")
         if pattern.search(line):
-            signal.setitimer(signal.ITIMER_REAL, 0)  # who reads this may be slow
+            signal.setitimer(signal.ITIMER_REAL, 0)  # the reader may be slow; that is not the pattern's time
             set_at = 0.0
             _say({"line": line})
     signal.setitimer(signal.ITIMER_REAL, 0)

@@ -1,7 +1,7 @@
 """Tells an owner of the lines that matched, on a thread of its own: neither the command nor its output waits for it.
 
-While the database is away, the first line that is not told is kept; further ones are counted. What was sent once is
-sent again unchanged until the database has answered, so it is told exactly once.
+While the database is away, it keeps the first line and counts the further ones. It sends the same words again until
+the database has answered, so the owner is told exactly once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _RETRY: Final = 1.0
 
 
 class MatchedLines:
-    """What was found in the output of one process, and is not told yet."""
+    """The lines that matched in the output of one process, and that its owner has not been told yet."""
 
     def __init__(
         self, tell: Callable[[str, int], bool], tell_end: Callable[[], bool], closing: threading.Event, name: str

@@ -102,7 +102,7 @@ class Merge(Described):
 
 
 def _noted(result: MergeResult, note: str | None) -> dict[str, Any]:
-    """Return the result of a call, with what the model should know about how its call was read."""
+    """Return the result of a call, with the note about how the model's call was read."""
     said = told(result)
     notes = " ".join(filter(None, (said.get("note"), note)))
     return {**said, **({"note": notes} if notes else {})}

@@ -35,7 +35,7 @@ class ReadProcess(Described):
     args = ProcessArgs
 
     def __init__(self, database: Database, *, below: bool = False) -> None:
-        """An agent reaches its own processes; with ``below`` also those of all agents below it, which it may kill."""
+        """An agent reaches its own processes; with ``below`` also those that agents below it run."""
         self._database = database
         self._below = below
 

@@ -13,7 +13,7 @@ def system_prompt(project: Path, words: str | None = None, skills: str = "", pla
     """Return the system prompt of a session, or of a sub-agent, with a part about its directory at the end.
 
     That part, with the project's instructions, is marked: models are sent it in the conversation's first message.
-    ``words`` stand in place of the usual ones: those of a sub-agent's type, or of the compact set. ``skills``: the
+    ``words`` replace the usual ones: words of a sub-agent's type, or of the compact set. ``skills``: the
     section about skills, for agents with the tool that reads them. ``place`` says where a sub-agent works, if not in
     the project itself. The prompt holds no date, id or name, so that forks share the provider's cache.
     """
@@ -24,12 +24,12 @@ def system_prompt(project: Path, words: str | None = None, skills: str = "", pla
 
 
 def place_words(workdir: Path) -> str:
-    """Return what an agent is told about its working directory."""
+    """Return the words that tell an agent about its working directory."""
     return f"The working directory is {workdir}; relative paths are below it."
 
 
 def own_place_words(project: Path) -> str:
-    """Return what a sub-agent is told whose own tree is not made yet."""
+    """Return the words that tell a sub-agent about its own tree, which is not made yet."""
     return (
         f"The working directory is a copy of {project} for you alone: use relative paths, never those of {project}. "
         "Others get what you change by merge."

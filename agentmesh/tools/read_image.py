@@ -1,4 +1,4 @@
-"""The part of the read tool for images and PDF files: what a model that sees is shown, and what others are told."""
+"""The part of the read tool for images and PDF files: models that see get the image, others get words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report tool: the end of work whose result has a form, with that result as its arguments."""
+"""The report tool: end work that has a result of a fixed form; the result is the arguments."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _BOOLEAN: Final = TypeAdapter(bool)
 
 
 class ReportArgs(BaseModel):
-    """Arguments of report: what the schema says."""
+    """Arguments of report: the schema decides which."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -101,7 +101,7 @@ def halting(schema: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def form(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of report's arguments, an object without references; raise ToolError for what is no schema.
+    """Return the schema of report's arguments, an object without references; raise ToolError if it is no schema.
 
     What describes no object becomes its one property ``result``. Nothing is ever fetched.
     """

@@ -22,7 +22,7 @@ _MOST_BYTES: Final = 8192
 
 
 def require_check(check: str | None) -> str | None:
-    """Return a check as it is stored, None if there is none; raise ToolError for what could be no command."""
+    """Return a check as it is stored, None if there is none; raise ToolError if it cannot be a command."""
     if check is None:
         return None
     if not check.strip():

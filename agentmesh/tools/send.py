@@ -56,7 +56,7 @@ def require_recipient(args: SendArgs, when: When) -> None:
 
 
 def require_one_recipient(args: SendArgs) -> str:
-    """Return to whom a later message goes; raise ToolError if it goes to several."""
+    """Return the receiver of a later message; raise ToolError if it has several."""
     if isinstance(args.to, str) and not audience_of(args.to):
         return args.to
     raise ToolError("a later message goes to one agent", "Send one to each, or leave out its time.")

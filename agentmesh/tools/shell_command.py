@@ -1,4 +1,4 @@
-"""What a command for a shell has to be, and how it is started."""
+"""Refuse commands that no shell can be given, and build the arguments that start a shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The task tool: a sub-agent with a clean context, whose final answer is the result."""
+"""The task tool: a sub-agent with a clean context; its final answer is the result."""
 
 from __future__ import annotations
 

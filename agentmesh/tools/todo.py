@@ -17,7 +17,7 @@ _LARGEST = 2**63 - 1
 
 
 class TodoAction(StrEnum):
-    """What to do with the board."""
+    """The operation on the board."""
 
     LIST = "list"
     ADD = "add"

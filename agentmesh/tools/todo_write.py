@@ -36,7 +36,7 @@ class TodoWrite(Described):
     args: type[BaseModel] = TodoWriteArgs
 
     def run(self, args: TodoWriteArgs, context: ToolContext) -> Mapping[str, Any]:
-        """Return how many items there are, and how many are open."""
+        """Return the number of items, and of open items."""
         by_status = [item.status for item in args.items]
         now = next((item.content for item in args.items if item.status is TodoStatus.IN_PROGRESS), "")
         context.progress(f"to do: {now}" if now else "to do")

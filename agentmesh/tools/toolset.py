@@ -53,8 +53,8 @@ def builtin(
     """Return the built-in tools by name, in alphabetical order.
 
     ``walls`` are put around its commands; by default those that this machine can build, hiding nothing more.
-    ``processes`` runs commands in the background. ``workdir`` is the directory whose sub-agent types a new session
-    sees.
+    ``processes`` runs commands in the background. ``workdir`` is the directory from which a new session takes its
+    sub-agent types.
     """
     walls = walls or Walls(Sandbox())
     spawner, ledger = Spawner(walls.home), FileLedger(database)
@@ -86,8 +86,8 @@ def builtin(
 
 
 def definitions(tools: Mapping[str, Tool]) -> list[dict[str, Any]]:
-    """Return the tools as models are sent them; the same tools give the same bytes.
+    """Return the tools as they are sent to models; the same tools give the same bytes.
 
-    ``report`` is left out: its arguments are those of one task, which tells only its own sub-agent of it.
+    ``report`` is left out: each task has its own arguments of it, and only the task's sub-agent sees it.
     """
     return [tool_schema.brief(tool) for tool in tools.values() if not isinstance(tool, Report)]

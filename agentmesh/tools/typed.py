@@ -1,4 +1,4 @@
-"""What an agent of a type gets, as a task's sub-agent or as a fork: never more than the agent that it is made by."""
+"""The tools, rules and prompt of an agent of a type, for tasks and forks: never more than its maker has."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def built_in(_workdir: Path) -> Mapping[str, AgentType]:
 
 @dataclass(frozen=True, slots=True)
 class Delegation:
-    """What tasks and typed forks need from the configuration."""
+    """The parts of the configuration that tasks and typed forks need."""
 
     types: Callable[[Path], Mapping[str, AgentType]] = built_in
     """The types for a working directory, by name."""
@@ -64,7 +64,7 @@ def typed(
     """Return the shape of a fork with everything that its type says; its model is a ``provider/model``.
 
     What the shape says itself goes before the type. ``place`` is where its parent works, None if that is not here;
-    ``workspace`` is what was asked for, by name or by type; None: the session's default. ``reports_to_parent``: its
+    ``workspace`` is the kind asked for, by name or by type; None: the session's default. ``reports_to_parent``: its
     parent gives it its prompt; only then can it halt work. Raise ToolError for an unknown or denied type, and for tools
     that an agent of the type cannot have.
     """
@@ -114,7 +114,7 @@ def find_type(delegation: Delegation, name: str, project: Path, giver: TaskGiver
 def tools_of(kind: AgentType, giver: TaskGiver, wanted: Sequence[str] | None = None) -> list[dict[str, Any]]:
     """Return the definitions of the tools of an agent of a type, taken from its parent's; only those ``wanted``."""
     definitions = {tool["function"]["name"]: tool for tool in giver.tools}
-    definitions.pop("report", None)  # that of the giver's own task
+    definitions.pop("report", None)  # it belongs to the giver's own task
     allowed = agent_types.tools_for(kind, list(definitions), definitions.keys())
     if giver.depth + 1 >= giver.max_depth:
         allowed = [name for name in allowed if name not in _NESTING]
@@ -130,7 +130,7 @@ def tools_of(kind: AgentType, giver: TaskGiver, wanted: Sequence[str] | None = N
 
 
 def rules_of(kind: AgentType, giver: TaskGiver) -> Permissions:
-    """Return the permissions of an agent of a type: its parent's, with those of the type on top."""
+    """Return the permissions of an agent of a type: its parent's, with the rules of the type on top."""
     return intersect(Permissions.from_json(giver.permissions), kind.rules)
 
 

@@ -22,7 +22,7 @@ from agentmesh.domain.text import one_line
 from agentmesh.engine.tool import ToolError
 
 Address = tuple[socket.AddressFamily, Any]
-"""The address that a socket connects to: its family, and a tuple whose first part is the host."""
+"""The address that a socket connects to: its family, and a tuple that begins with the host."""
 
 _PORTS: Final = {"http": 80, "https": 443}
 _NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")

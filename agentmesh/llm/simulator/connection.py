@@ -17,7 +17,7 @@ class PeerGone(Exception):
 
 
 class Answers(Protocol):
-    """What a connection hands its requests to; each returns whether the connection may be used again."""
+    """Answers the requests of a connection; each method returns whether the connection may be used again."""
 
     def answer(self, connection: SimulatorConnection, /) -> bool:
         """Answer a request that was read."""

@@ -19,7 +19,7 @@ DEMO_MODEL = "demo"
 DEMO_PROMPT = (
     "Show me a demo: fork helpers, let them look at this directory, wait for them, and sum up what they found."
 )
-"""What ``agentmesh demo`` tells the root."""
+"""The task that ``agentmesh demo`` gives to the root."""
 
 _FIRST_BYTE = 0.15
 _PER_CHUNK = 0.02

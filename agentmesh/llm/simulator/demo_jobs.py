@@ -1,4 +1,4 @@
-"""What the demo's children do: four jobs with real tools in the current directory."""
+"""The work of the demo's children: four jobs with real tools in the current directory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Job:
     sends: bool = True
     """Whether it sends its report to its parent; otherwise its last answer is the report."""
     instead: ScriptedCall | None = None
-    """What it does if its first call is refused."""
+    """The call that it makes if its first call is refused."""
 
 
 def _count_files(done: Sequence[Exchange]) -> str:
@@ -118,7 +118,7 @@ def more_work(path: str) -> str:
 
 
 def job_of(fork: Fork) -> Job | None:
-    """Return the job whose prompt the fork message has."""
+    """Return the job with the prompt of the fork message."""
     return next((job for job in JOBS.values() if job.prompt == fork.prompt.strip()), None)
 
 

@@ -115,7 +115,7 @@ _ALL = (
 
 
 def play_phrase(view: ChatRequestView, since: int, text: str, mail: Sequence[Mail]) -> ScriptedReply:
-    """Return the next step towards what the last message asks for."""
+    """Return the next step of the work that the last message asks for."""
     message = mail[-1] if mail else None
     said = message.message if message else _prompt_of(view, text)
     phrase, found = (None, None) if message and message.automatic else _recognize(said)

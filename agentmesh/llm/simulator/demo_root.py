@@ -1,4 +1,4 @@
-"""What the demo's root does: look, fork four children in one step, wait, give more work, kill, set a timer, sum up."""
+"""The demo's root: look, fork four children in one step, wait, give more work, kill, set a timer, sum up."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _TASK = ScriptedCall(
     "task",
     {"description": "list the files", "prompt": "list files", "subagent_type": "explore", "schema": _FORM},
 )
-"""Runs at the same time as the root's own look: a sub-agent with a clean context, whose result is JSON."""
+"""Runs at the same time as the root's own look: a sub-agent with a clean context; its result is JSON."""
 
 _INTRO = {
     "wait": "Now I wait for the three that report.",

@@ -54,7 +54,7 @@ def readable(files: tuple[str, ...]) -> str:
 
 
 def output(exchange: Exchange) -> str:
-    """Return what a command printed."""
+    """Return the output of a command."""
     result = exchange.result
     if isinstance(result, dict):
         return str(result.get("output", ""))

@@ -35,7 +35,7 @@ _WITH_ARGUMENT = ("match", "result", "results")
 
 
 def check(value: Any) -> str:
-    """Return what is wrong with the placeholders in a value, or an empty string."""
+    """Return the problem with the placeholders in a value, or an empty string."""
     if isinstance(value, dict):
         return next(filter(None, map(check, value.values())), "")
     if isinstance(value, list):

@@ -21,7 +21,7 @@ class UsageEvent(StrEnum):
     ASKED = "asked"
     """In an event of its own with empty ``choices``, if the request says ``include_usage``."""
     ALWAYS = "always"
-    """Always, in an event whose one choice has an empty delta and no finish reason."""
+    """Always, in an event with one choice that has an empty delta and no finish reason."""
     NEVER = "never"
 
 

@@ -1,4 +1,4 @@
-"""A script's view of one chat request: which agent asks, at which step of its turn, and what its tools have found.
+"""A script's view of one chat request: the agent that asks, the step of its turn, and the results of its tools.
 
 Everything is read from the request itself, so a script needs no memory and any process can answer.
 """
@@ -190,7 +190,7 @@ class ChatRequestView:
 
 
 def content_text(message: Mapping[str, Any]) -> str:
-    """Return the text of a message, whose content may be a string or a list of parts."""
+    """Return the text of a message; its content may be a string or a list of parts."""
     content = message.get("content")
     if isinstance(content, str):
         return content

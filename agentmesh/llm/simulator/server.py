@@ -176,7 +176,7 @@ class Simulator:
 
     def _chat(self, connection: SimulatorConnection) -> bool:
         body = _json_object(connection.body)
-        # Critical section: record and tell who waits.
+        # Critical section: record, and wake the waiting threads.
         with self._state:
             self._count += 1
             if self._record:

@@ -218,7 +218,7 @@ def _timings(usage: Usage) -> dict[str, Any]:
 
 
 def _broken_history(view: ChatRequestView) -> str:
-    """Return what is wrong with the history's tool calls, in the words of api.openai.com, or an empty string."""
+    """Return the problem with the history's tool calls, in the words of api.openai.com, or an empty string."""
     open_ids: list[str] = []
     for position, message in enumerate(view.messages):
         role = message.get("role")

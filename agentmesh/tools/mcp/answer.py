@@ -59,7 +59,7 @@ class _Content:
         self._may_show = may_show
 
     def shown(self, block: Any) -> str:
-        """Return a part as text; a part that is not text becomes a note on what it is."""
+        """Return a part as text; a part that is not text becomes a note that names its kind."""
         match block.type:
             case "text":
                 return str(block.text)

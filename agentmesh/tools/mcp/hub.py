@@ -58,7 +58,7 @@ class Hub:
     ) -> None:
         """``configured`` reads a project's configuration each time, so that withdrawn trust takes effect at once.
 
-        ``tell`` is called with what takes long.
+        ``tell`` gets the words for people when something takes long.
         """
         self._configured = configured
         self._tell = tell
@@ -204,7 +204,7 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _all_listed(connections: list[ServerConnection], awaited: set[str]) -> list[Listing]:
-    """Return what servers list; take the name of each from ``awaited`` when it has answered or failed."""
+    """Return the listings of servers; take the name of each from ``awaited`` when it has answered or failed."""
 
     async def listed(each: ServerConnection) -> Listing:
         try:

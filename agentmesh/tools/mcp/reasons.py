@@ -7,7 +7,7 @@ from agentmesh.tools.mcp.secrets import MissingVariable
 from agentmesh.tools.mcp.transport import UNREAD, Pipes, Way, Web, first_mistake
 
 _CLOSED = "Connection closed"
-"""What the SDK says with its code for a lost connection. Servers use that code (-32000) for errors of their own."""
+"""The SDK's message with its code for a lost connection. Servers use that code (-32000) for errors of their own."""
 
 
 def is_closed(error: BaseException) -> bool:

@@ -65,7 +65,7 @@ class Service:
             raise
 
     def ending(self) -> str:
-        """Return how it ended, in words that can follow its name."""
+        """Return the way in which it ended, in words that can follow its name."""
         if refusal := self._facts.get("error"):
             return f"cannot be started: {one_line(refusal, 300)}"
         if self._fault:

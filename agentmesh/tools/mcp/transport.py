@@ -207,7 +207,7 @@ class Web:
         await asyncio.Event().wait()
 
     def ending(self) -> str:
-        """Return how it refuses; empty if it does not."""
+        """Return the words of its refusal; empty if it does not refuse."""
         if self._status < 400:
             return ""
         advice = ": its configuration needs headers that it accepts" if self._status in (401, 403) else ""

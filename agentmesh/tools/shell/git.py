@@ -98,7 +98,7 @@ def looks_into_files(words: Sequence[str]) -> bool:
 
 
 def git_spec(words: Sequence[str]) -> Spec | None:
-    """Return how the subcommand may be used, if it is known to be read-only."""
+    """Return the read-only uses of the subcommand; None if it is not known to have any."""
     found = split_globals(words)
     return _GIT.get(found[1][0]) if found and found[1] else None
 

@@ -125,7 +125,7 @@ def _visit(node: Node, parsed: Parsed, depth: int) -> None:
 
 
 def _take(node: Node, parsed: Parsed) -> None:
-    """Record what a node does that is not a plain command, apart from the commands inside it."""
+    """Record the effects of a node that is not a plain command, apart from the commands inside it."""
     kind = node.type
     first = node.children[0].type if node.children else ""
     if kind == "test_command":
@@ -198,7 +198,7 @@ def _test_words(node: Node, parsed: Parsed, *, double: bool) -> list[Word]:
 
 
 def _assignment(node: Node, parsed: Parsed) -> Assignment:
-    """Return what a variable is set to; a name that is not plain keeps its source text."""
+    """Return the value that a variable is set to; a name that is not plain keeps its source text."""
     name, *values = node.named_children
     words = tuple(read_word(value, parsed.fail) for value in values if value.type in WORD_NODES)
     if len(words) != len(values) or len(words) > 1:

@@ -1,4 +1,4 @@
-"""Resolve the words of a command to files: whether they stay in the working directory, and what they name."""
+"""Resolve the words of a command to files: whether they stay in the working directory, and which files they name."""
 
 from __future__ import annotations
 

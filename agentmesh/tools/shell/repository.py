@@ -58,7 +58,7 @@ def _entry_objection(entry: Path, root: str, *, files: bool, objects: str) -> st
 
 
 def git_directories(workdir: Path) -> tuple[str, ...]:
-    """Return the directories outside a working directory that git needs there: those of a verified linked worktree.
+    """Return the directories of a verified linked worktree that git needs, outside the working directory.
 
     The worktree's administrative directory must point back at the working directory, so that a forged ``.git`` file
     opens no other repository.
@@ -93,7 +93,7 @@ def own_objects(workdir: Path, trees: Path | None) -> str:
 
 
 def _directories(entry: Path, root: str) -> tuple[Path, Path] | str:
-    """Return the git directory and the common directory that an entry ``.git`` leads to, or what is wrong with it."""
+    """Return the git directory and the common directory that an entry ``.git`` leads to, or its problem."""
     try:
         own = _own_directory(entry)
         common = _common_directory(own)

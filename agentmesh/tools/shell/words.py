@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 Fail = Callable[[str], None]
-"""Takes a description of what was not understood."""
+"""Takes a description of the part that was not understood."""
 WORD_NODES = frozenset(
     {
         "word",

@@ -83,7 +83,7 @@ def _approved(view: View) -> Iterator[str]:
 
 
 def _opened_and_closed(view: View) -> Iterator[str]:
-    """Yield the arguments for what is writable, read-only or hidden outside the working directory.
+    """Yield the arguments for writable, read-only and hidden places outside the working directory.
 
     A hidden path may be in a cache, and a cache or the working directory in a hidden folder: the inner one wins.
     """

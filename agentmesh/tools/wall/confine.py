@@ -1,7 +1,7 @@
 """Confine the calling process before it executes a command: Landlock, seccomp, and no capabilities.
 
 The spawner loads this file by its path, so it uses the standard library only. What to confine arrives as plain data,
-made by ``landlock.py`` and ``seccomp.py``. Linux only. Numbers are those of the kernel's headers ``linux/prctl.h``,
+made by ``landlock.py`` and ``seccomp.py``. Linux only. Numbers come from the kernel's headers ``linux/prctl.h``,
 ``linux/capability.h`` and ``linux/landlock.h``.
 """
 
@@ -94,7 +94,7 @@ def _permitted() -> int:
 
 
 def _restrict_files(how: dict[str, Any]) -> None:
-    """Allow what the rules name below their paths, and refuse all other accesses that the ruleset handles."""
+    """Allow the accesses that the rules name below their paths, and refuse all others that the ruleset handles."""
     attributes = struct.pack("QQQ", how["files"], how["network"], how["scoped"])[: how["size"]]
     ruleset = _SYSCALL(_SYS_LANDLOCK_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
     _checked(ruleset, "landlock_create_ruleset")

@@ -90,7 +90,7 @@ def _try_seatbelt() -> str:
 
 
 def _tried(kind: str, failed: str) -> str:
-    """Build both walls of a kind around a command that does nothing; return what went wrong, or an empty string."""
+    """Build both walls of a kind around a command that does nothing; return the problem, or an empty string."""
     with tempfile.TemporaryDirectory(prefix="agentmesh-") as folder:
         here = Path(folder)
         for reading in (True, False):

@@ -84,7 +84,7 @@ def _closed(view: View) -> tuple[str, ...]:
 
 
 def _private() -> tuple[str, ...]:
-    """Return what else an approved command must not see: other programs' sockets, memory and terminals.
+    """Return further places that an approved command must not see: other programs' sockets, memory and terminals.
 
     In /dev it sees only ``_DEVICES``, as behind bubblewrap.
     """

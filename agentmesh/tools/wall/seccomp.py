@@ -1,8 +1,8 @@
-"""Filters of system calls: what a walled command must not ask of the kernel, as a program for seccomp.
+"""Filters of the system calls that a walled command must not make, as programs for seccomp.
 
 A filter sees the number and the arguments of a call, not the paths behind pointers. It closes what mounts and Landlock
 leave open: sockets, changes of metadata, keys, other processes' priorities. The program is classic BPF as in
-``linux/filter.h`` and ``linux/seccomp.h``; the numbers of calls are those of ``asm/unistd_64.h`` and
+``linux/filter.h`` and ``linux/seccomp.h``; the numbers of calls come from ``asm/unistd_64.h`` and
 ``asm-generic/unistd.h``.
 """
 
@@ -181,7 +181,7 @@ _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a filter refuses beyond calls about the machine itself."""
+    """Choices for a filter: the calls that it refuses besides the calls about the machine itself."""
 
     reading: bool
     """For a command that nobody approved: no sockets, no namespaces, no access to other processes."""

@@ -1,4 +1,4 @@
-"""What a walled command sees of the machine, in terms that every kind of wall can build.
+"""The part of the machine that a walled command sees, in terms that every kind of wall can build.
 
 There are two walls. *Reading* is around a command that nobody approved: it sees the working directory and the system's
 programs, read-only, and nothing else. *Approved* is around every other command: it can read everything except the mesh,
@@ -67,7 +67,7 @@ class TooManyWithheld(Exception):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one command sees; all paths are real paths that exist."""
+    """The places that one command sees; all paths are real paths that exist."""
 
     workdir: str
     reading: bool
@@ -77,7 +77,7 @@ class View:
     writable: tuple[str, ...] = ()
     """Where an approved command may write besides the working directory and its temporary files."""
     read_only: tuple[str, ...] = ()
-    """What an approved command cannot change although it is below something in ``writable``."""
+    """Places that an approved command cannot change although they are below something in ``writable``."""
     hidden: tuple[str, ...] = ()
     """Files and directories of the mesh: never seen."""
     withheld: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ def reading_view(
     etc: str = "",
     trees: Path | None = None,
 ) -> View:
-    """Return what a command that nobody approved sees."""
+    """Return the view of a command that nobody approved."""
     here = os.path.realpath(workdir)
     return View(
         here,
@@ -123,7 +123,7 @@ def approved_view(
     read_only: Sequence[str] = (),
     trees: Path | None = None,
 ) -> View:
-    """Return what an approved command sees; nothing that is ``read_only`` is writable, whatever holds it."""
+    """Return the view of an approved command. A ``read_only`` place is never writable, even below a writable one."""
     closed = existing(read_only)
     open_ = existing([*writable, *git_directories(workdir)])
     open_ = tuple(path for path in open_ if not any(is_below(path, each) for each in closed))
@@ -211,7 +211,7 @@ def _looked_for(candidates: tuple[str, ...], workdir: str, files: bool, _period:
 
 
 def _programs(candidates: tuple[str, ...], workdir: str) -> list[str]:
-    """Return the folders of programs: the system's, those of PATH, and those of languages."""
+    """Return the folders of programs: system folders, folders in PATH, and folders of languages."""
     shown = _present(_SYSTEM)
     home = os.path.realpath(os.path.expanduser("~"))
     for path in existing([path for path in candidates if path.startswith("/")]):

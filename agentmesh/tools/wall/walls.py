@@ -51,7 +51,7 @@ _GIT_SETTINGS_FOR_READING: Final = {
 
 
 class Walls:
-    """Builds the walls of one worker; checks only once what the machine can do."""
+    """Builds the walls of one worker; checks the abilities of the machine only once."""
 
     def __init__(self, settings: SandboxSettings, hidden: Sequence[Path] = (), trees: Path | None = None) -> None:
         """``hidden``: where the mesh keeps its data, sockets, configuration and logs; ``trees``: the agents' trees."""
@@ -152,7 +152,7 @@ class Walls:
     def _approved(
         self, workdir: Path, withheld: Sequence[str], session: str, own: OwnTree | None, beside: Sequence[str]
     ) -> view.View:
-        """Return what an approved command sees. ``beside``: what is withheld outside of its working directory."""
+        """Return the view of an approved command. ``beside``: withheld files outside of its working directory."""
         return view.approved_view(
             workdir,
             writable=(*self._settings.writable, *([str(own.top)] if own else [])),
