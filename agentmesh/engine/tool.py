@@ -64,7 +64,7 @@ class ToolContext:
     """The agent's own tree; None if it shares the session's directory."""
     output_limit: int = 64 * 1024
     """Bytes of output that the model may see."""
-    told: Sequence[Mapping[str, Any]] = ()
+    definitions: Sequence[Mapping[str, Any]] = ()
     """The definitions of the tools that the agent's model has."""
     outside: bool = False
     """Whether this call may leave the working directory: ``Verdict.outside`` of the permission rules."""

@@ -397,16 +397,16 @@ class Runner:
     def _tools(self) -> dict[str, Tool]:
         """Return the agent's tools, as its model's definitions name them."""
         known: dict[str, Tool] = {}
-        for definition in self._told():
+        for definition in self._definitions():
             name = definition["function"]["name"]
             if tool := self._engine.tools.get(name) or self._engine.foreign(definition):
                 known[name] = tool
         return self._engine.observer.tools(self._agent, known)
 
-    def _told(self) -> Sequence[dict[str, Any]]:
+    def _definitions(self) -> Sequence[dict[str, Any]]:
         """Return the definitions of the tools that the agent's model has."""
-        told = self._conversation or self._engine.settings.get(self._agent.settings_id)
-        return told.tools
+        source = self._conversation or self._engine.settings.get(self._agent.settings_id)
+        return source.tools
 
     def _stop_turn(self, partial: Reply | None = None, usage: Mapping[str, Any] | None = None) -> Going:
         """End the turn that a person interrupted, keeping what was streamed; go on if it was for an earlier one."""
@@ -461,7 +461,7 @@ class Runner:
             own=root.own,
             cancel=self._cancel,
             output_limit=self._engine.output_limit(self._project),
-            told=self._told(),
+            definitions=self._definitions(),
             progress=bind(feed.activity, agent.id),
             aside=self._aside,
             sees=bind(self._engine.images.sees, agent.model),

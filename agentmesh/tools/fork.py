@@ -67,7 +67,7 @@ class Fork(Described):
         shape = Shape(
             args.model,
             args.tools or None,  # an empty list is what models write for an argument that they do not use
-            args.context or compact.context_of_forks(context.told),
+            args.context or compact.context_of_forks(context.definitions),
             reports.form(args.form) if args.form is not None else None,
             require_check(args.check),
             check_approved=context.approved,

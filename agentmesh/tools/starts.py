@@ -17,7 +17,7 @@ def starts(delegation: Delegation, tool: str, arguments: Mapping[str, Any], cont
     """Return the agents that a call of ``fork`` or ``task`` would start; None for a call that starts none."""
     if tool == "fork":
         name, items = arguments.get("type"), None
-        seen = arguments.get("context") or compact.context_of_forks(context.told) or ("none" if name else "all")
+        seen = arguments.get("context") or compact.context_of_forks(context.definitions) or ("none" if name else "all")
     elif tool == "task" and arguments.get("agent_id") is None:
         name, items, seen = arguments.get("subagent_type"), arguments.get("items"), "none"
     else:

@@ -30,7 +30,7 @@ NOBODY = UUID(int=0)
 def test_a_fork_inherits_what_its_set_and_its_call_say(db, tmp_path: Path, set_, given, inherits):
     tools = toolset.builtin(db)
     told = compact.definitions(tools, own_trees=False) if set_ == "compact" else toolset.definitions(tools)
-    context = ToolContext(AgentId(NOBODY), SessionId(NOBODY), tmp_path, Cancel(), told=told)
+    context = ToolContext(AgentId(NOBODY), SessionId(NOBODY), tmp_path, Cancel(), definitions=told)
     start = starts(Delegation(), "fork", {"name": "kid", "prompt": "look", **given}, context)
     assert start is not None
     assert start.inherits is inherits

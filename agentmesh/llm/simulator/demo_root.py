@@ -169,11 +169,11 @@ def _summary(done: Sequence[Exchange], children: Mapping[str, _Child], look: fin
     lines = [f"What the helpers found here (glob saw {look.count}):", ""]
     for name in _REPORTERS:
         child = children.get(name)
-        lines.append(f"- {child.name}: {_told(_entry(first, child))}" if child else f"- {name} could not be forked.")
+        lines.append(f"- {child.name}: {_shown(_entry(first, child))}" if child else f"- {name} could not be forked.")
     if reader := children.get("file-reader"):
-        lines.append(f"- {reader.name}, asked once more: {_told(_entry(_second_report(done, reader), reader))}")
+        lines.append(f"- {reader.name}, asked once more: {_shown(_entry(_second_report(done, reader), reader))}")
     if (timed := children.get(_TIMED)) and _timed(done):
-        lines.append(f"- {timed.name}, woken by a timer: {_told(_entry(_timed(done), timed))}")
+        lines.append(f"- {timed.name}, woken by a timer: {_shown(_entry(_timed(done), timed))}")
     lines.append(f"- {_fate(done, children.get('slow-poke'))}")
     lines += [f"- {_delegated(task)}" for task in _of(done, "task")]
     errors = [one_line(exchange.error, 160) for exchange in done if exchange.error]
@@ -192,7 +192,7 @@ def _delegated(task: Exchange) -> str:
     return f"{told.get('name', 'a task')}, in a context of its own: {one_line(answer, 200)}."
 
 
-def _told(entry: Mapping[str, Any]) -> str:
+def _shown(entry: Mapping[str, Any]) -> str:
     """Describe a wait's result for one child."""
     status = entry.get("status")
     if status == "received":
