@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable, UsageError
-from agentmesh.domain.ids import AgentId
+from agentmesh.domain.ids import AgentId, MailId, short
 from agentmesh.domain.rows import Ref
-from agentmesh.store import agents
+from agentmesh.store import agents, mailbox
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
@@ -55,6 +57,21 @@ class CommandContext(NamedTuple):
                 if self.stopping.wait(_AGAIN):
                     raise
 
+    def send(
+        self,
+        sender: AgentId | None,
+        recipient: AgentId,
+        text: str,
+        images: Sequence[Mapping[str, Any]] = (),
+        *,
+        urgent: bool = False,
+        reply_to: MailId | None = None,
+    ) -> None:
+        """Send a message, once however often the database has to be asked, and have it served; see ``mailbox.send``."""
+        sending = partial(mailbox.send, urgent=urgent, reply_to=reply_to)
+        self.run_persistently(sending, sender, recipient, text, new_key(), None, images)
+        self.ensure_served()
+
     def agent(self, who: str | None) -> Ref:
         """Return the agent with this name, path or id; ``parent`` is its parent, None the agent in view."""
         if who is None or who.lower() == "parent":
@@ -72,3 +89,13 @@ class CommandContext(NamedTuple):
             self.mesh.ensure_served(self.session)
         except (AgentmeshError, OSError):
             return
+
+
+def new_key() -> str:
+    """Return a key for one message of the screen: a repeated attempt to send it has the same."""
+    return f"tui-{uuid.uuid4()}"
+
+
+def label(ref: Ref) -> str:
+    """Return ``name (12345678)``."""
+    return f"{ref.name} ({short(ref.id)})"

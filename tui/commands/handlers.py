@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
 from types import MappingProxyType
 
 from agentmesh.app.interrupting import interrupt_until_rest
@@ -15,7 +13,7 @@ from agentmesh.domain.errors import AgentmeshError, UsageError
 from agentmesh.domain.ids import MailId
 from agentmesh.domain.rows import AgentView
 from agentmesh.domain.text import one_line, printable
-from agentmesh.store import agents, mailbox, person, requests, sessions, waits
+from agentmesh.store import agents, person, requests, sessions, waits
 from agentmesh.store.send_many import audience_of, send_many
 from agentmesh.tui.commands import (
     attachments,
@@ -36,7 +34,7 @@ from agentmesh.tui.commands import (
     trees,
 )
 from agentmesh.tui.commands.calls import Done
-from agentmesh.tui.commands.context import CommandContext
+from agentmesh.tui.commands.context import CommandContext, label, new_key
 from agentmesh.tui.widgets.formats import listed
 
 _LOOK = 0.3
@@ -66,9 +64,7 @@ def _said(ctx: CommandContext, text: str, *, urgent: bool, words: str | None = N
     # A headless run may have said that nobody is here.
     ctx.run_persistently(requests.set_attended, ctx.session.id, True)
     shown = attachments.of(ctx, ctx.in_view, text if words is None else words)
-    sending = partial(mailbox.send, urgent=urgent)
-    ctx.run_persistently(sending, None, ctx.in_view, text, f"tui-{uuid.uuid4()}", None, shown.references)
-    ctx.ensure_served()
+    ctx.send(None, ctx.in_view, text, shown.references, urgent=urgent)
     with suppress(AgentmeshError):  # the message is sent: a failure here must not return its text
         if not ctx.run_idempotent(sessions.get, ctx.session.id).title:
             ctx.run_idempotent(person.rename_session, ctx.session.id, one_line(text, _TITLE))
@@ -80,9 +76,8 @@ def say_to(ctx: CommandContext, who: str, text: str) -> Done:
     ref = ctx.agent(who)
     ctx.run_persistently(requests.set_attended, ctx.session.id, True)
     shown = attachments.of(ctx, ref.id, text)
-    ctx.run_persistently(mailbox.send, None, ref.id, text, f"tui-{uuid.uuid4()}", None, shown.references)
-    ctx.ensure_served()
-    return Done(" ".join(filter(None, [f"Sent to {ref.label}.", shown.remark])))
+    ctx.send(None, ref.id, text, shown.references)
+    return Done(" ".join(filter(None, [f"Sent to {label(ref)}.", shown.remark])))
 
 
 def captured(ctx: CommandContext, text: str) -> Done:
@@ -189,13 +184,12 @@ def send(ctx: CommandContext, who: str, message: str) -> Done:
     audience = audience_of(who)
     if audience or "," in who:
         whom = audience or list(dict.fromkeys(ctx.agent(one.strip()).id for one in who.split(",")))
-        sent = ctx.run_persistently(send_many, ctx.in_view, whom, message, f"tui-{uuid.uuid4()}")
+        sent = ctx.run_persistently(send_many, ctx.in_view, whom, message, new_key())
         ctx.ensure_served()
         return Done(f"Sent to {listed([one.name for one in sent], _NAMED)}.")
     ref = ctx.agent(who)
-    ctx.run_persistently(mailbox.send, ctx.in_view, ref.id, message, f"tui-{uuid.uuid4()}")
-    ctx.ensure_served()
-    return Done(f"Sent to {ref.label}.")
+    ctx.send(ctx.in_view, ref.id, message)
+    return Done(f"Sent to {label(ref)}.")
 
 
 def wait(ctx: CommandContext, timeout: str, *who: str) -> Done:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.text import one_line
 from agentmesh.domain.timers import When, read_span
@@ -12,7 +10,7 @@ from agentmesh.store.cron import is_zone, read_cron, words
 from agentmesh.store.reader import QueryResult
 from agentmesh.tui.commands import attachments
 from agentmesh.tui.commands.calls import Done
-from agentmesh.tui.commands.context import CommandContext
+from agentmesh.tui.commands.context import CommandContext, new_key
 from agentmesh.tui.widgets.formats import duration
 
 _WIDTH = 60
@@ -31,7 +29,7 @@ def later(ctx: CommandContext, words: str = "") -> Done:
     if not text.strip():
         raise UsageError("The message is missing.", hint=_USAGE)
     shown = attachments.of(ctx, ctx.in_view, text)
-    what = (text.strip(), when, None, f"tui-{uuid.uuid4()}", shown.references)
+    what = (text.strip(), when, None, new_key(), shown.references)
     timer = ctx.run_persistently(timers.send_later, None, ctx.in_view, *what)
     ctx.ensure_served()
     said = f"Timer {timer} rings {how}, if a worker runs then. /later lists them."

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import uuid
-from functools import partial
 
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import MailId
@@ -28,7 +26,5 @@ def reply(ctx: CommandContext, words: str) -> Done:
     if not text.strip():
         raise UsageError("The message is missing.", hint=_USAGE)
     to = ctx.run_idempotent(mailbox.addressee, ctx.in_view, answered)
-    sending = partial(mailbox.send, reply_to=answered)
-    ctx.run_persistently(sending, ctx.in_view, to.id, text, f"tui-{uuid.uuid4()}")
-    ctx.ensure_served()
-    return Done(f"Sent to {to.label}, as an answer to message {answered}.")
+    ctx.send(ctx.in_view, to.id, text, reply_to=answered)
+    return Done(f"Sent to {label(to)}, as an answer to message {answered}.")
