@@ -629,6 +629,30 @@ def test_an_image_of_a_sub_agents_prompt_goes_with_it(
     assert mesh.status(child) is AgentStatus.RUNNING
 
 
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("/task explore what is @shot.png", "; its report comes as a message. {}"),
+        ("/fork one what is @shot.png", "Forked one. {}"),
+        ("/fork --model demo two what is @shot.png", "Forked two"),
+    ],
+)
+def test_a_fork_says_that_its_model_cannot_see_the_images_of_its_prompt(
+    mesh: Mesh, db: Database, tmp_path, monkeypatch: pytest.MonkeyPatch, typed: str, said: str
+):
+    monkeypatch.setattr(CommandContext, "ensure_served", lambda _self: None)  # it would start a real worker here
+    (tmp_path / "shot.png").write_bytes(png(640, 480))
+    mesh.conn.execute("update agentmesh.sessions set host = %s, workdir = %s", [HostAndUser.here().host, str(tmp_path)])
+    mesh.conn.execute("update agentmesh.agents set model = 'openai/gpt-3.5-turbo'")
+    here = Person(mesh, db, tmp_path)
+    try:
+        done = here.types(typed)
+    finally:
+        here.actions.stop()
+    assert said.format("openai/gpt-3.5-turbo cannot see images: it reads only their names.") in done.text
+    assert ("cannot see" in done.text) == ("{}" in said)
+
+
 def test_the_board_of_todos_is_changed_and_listed(mesh: Mesh, me: Person):
     assert me.types("/todo").text.startswith("Nothing is on the board.")
     number = me.types("/todo add build it").text.split()[1]

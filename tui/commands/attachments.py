@@ -28,6 +28,9 @@ def of(ctx: CommandContext, recipient: AgentId, text: str) -> Attachments:
     found = attach(ctx.mesh.database, recipient, Path(ctx.session.workdir), text, anywhere=True)
     if found is None:
         return Attachments()
-    if ctx.mesh.models.sees(found.model):
-        return Attachments(found.references)
-    return Attachments(found.references, f"{found.model} cannot see images: it reads only their names.")
+    return Attachments(found.references, remark_on(ctx, found.model))
+
+
+def remark_on(ctx: CommandContext, model: str) -> str:
+    """Return what to tell the person about images for this model; empty if it is shown them."""
+    return "" if ctx.mesh.models.sees(model) else f"{model} cannot see images: it reads only their names."

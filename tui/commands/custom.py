@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentmesh.app import trees
-from agentmesh.app.host_and_user import HostAndUser
+from agentmesh.app.place import HostAndUser
 from agentmesh.config.custom_commands import CustomCommand
 from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.shape import Shape
 from agentmesh.domain.text import one_line, visible
-from agentmesh.store import agents, mailbox, person
-from agentmesh.tui.commands import attachments
+from agentmesh.store import agents, person
 from agentmesh.tui.commands.calls import CUSTOM, YES, Done, Question
 from agentmesh.tui.commands.context import CommandContext
+from agentmesh.tui.commands.fork import fork_with
 
 if TYPE_CHECKING:
     from agentmesh.app.custom_message import MessageText
@@ -68,15 +66,10 @@ def _question(command: CustomCommand, asks: Sequence[str], args: tuple[str, ...]
 
 def _to_child(ctx: CommandContext, command: CustomCommand, filled: MessageText) -> Done:
     """Give the message to a new child, and go to it."""
-    shown = attachments.of(ctx, ctx.in_view, filled.words)
-    said = None if shown.references else filled.text
     context = "none" if command.is_subtask else None
     shape = Shape(command.model or None, None, context, type=command.agent or None)
-    child = trees.fork(ctx.mesh, ctx.in_view, command.name.replace(":", "-"), said, shape=shape)
-    if said is None:  # fork takes no images: the message follows
-        ctx.run_persistently(mailbox.send, None, child, filled.text, f"tui-{uuid.uuid4()}", None, shown.references)
+    made, remark = fork_with(ctx, command.name.replace(":", "-"), filled.text, words=filled.words, shape=shape)
     ctx.ensure_served()
-    made = ctx.run_idempotent(agents.get, child)
-    cache = ctx.run_idempotent(agents.fork_cache, child)
+    cache = ctx.run_idempotent(agents.fork_cache, made.id)
     forked = f"Forked {made.name} for /{command.name}{f' ({cache})' if cache else ''}."
-    return Done(" ".join(filter(None, (forked, shown.remark))), goto=child)
+    return Done(f"{forked} {remark}".rstrip(), goto=made.id)

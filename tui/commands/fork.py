@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-import uuid
 
 from agentmesh.app import trees
 from agentmesh.app.schema_file import read_schema
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import AgentId
-from agentmesh.domain.shape import Shape
+from agentmesh.domain.rows import Agent
+from agentmesh.domain.shape import SAME, Shape
 from agentmesh.domain.states import AgentStatus
-from agentmesh.store import agents, mailbox, person, sessions, travel
+from agentmesh.store import agents, person, sessions, travel
 from agentmesh.tui.commands import attachments
 from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.context import CommandContext
@@ -41,30 +41,45 @@ def fork(ctx: CommandContext, *args: str) -> Done:
     if prompt is None and shape == Shape() and not (own and not ctx.run_idempotent(person.is_capturing, ctx.in_view)):
         _refuse_own_capture(own)
         child = ctx.run(person.fork_captured, ctx.in_view, name or _NAME)
+        made, remark = ctx.run_idempotent(agents.get, child), ""
     else:
         _refuse_in_capture(ctx)
-        shown = attachments.of(ctx, ctx.in_view, prompt or "")
-        said = None if shown.references else prompt
-        child = trees.fork(ctx.mesh, ctx.in_view, name or _NAME, said, own=own, shape=shape)
-        if prompt is not None and shown.references:  # fork takes no images: the prompt follows as the first message
-            ctx.run_persistently(mailbox.send, None, child, prompt, f"tui-{uuid.uuid4()}", None, shown.references)
-    made = ctx.run_idempotent(agents.get, child)
+        made, remark = fork_with(ctx, name or _NAME, prompt, own=own, shape=shape)
     where = ", with a tree of its own" if own else ""
-    cache = ctx.run_idempotent(agents.fork_cache, child)
+    cache = ctx.run_idempotent(agents.fork_cache, made.id)
     where += f" ({cache})" if cache else ""
-    return _made(ctx, made.id, f"Forked {made.name}{where}", is_running=made.status == AgentStatus.RUNNING)
+    is_running = made.status == AgentStatus.RUNNING
+    return _made(ctx, made.id, f"Forked {made.name}{where}", is_running=is_running, remark=remark)
 
 
 def task(ctx: CommandContext, kind: str, prompt: str) -> Done:
     """Start a sub-agent of a type below the agent in view; its report comes to that agent as mail."""
-    shown = attachments.of(ctx, ctx.in_view, prompt)
-    said = None if shown.references else prompt
-    child = trees.fork(ctx.mesh, ctx.in_view, _named(kind, prompt), said, shape=Shape(type=kind), report=True)
-    if shown.references:  # fork takes no images: the prompt follows as the first message
-        ctx.run_persistently(mailbox.send, ctx.in_view, child, prompt, f"tui-{uuid.uuid4()}", None, shown.references)
-    made = ctx.run_idempotent(agents.get, child)
+    made, remark = fork_with(ctx, _named(kind, prompt), prompt, shape=Shape(type=kind), report=True)
     ctx.ensure_served()
-    return Done(f"Started {made.name}; its report comes as a message.")
+    return Done(f"Started {made.name}; its report comes as a message. {remark}".rstrip())
+
+
+def fork_with(
+    ctx: CommandContext,
+    name: str,
+    prompt: str | None,
+    *,
+    words: str | None = None,
+    own: bool | None = None,
+    shape: Shape = SAME,
+    report: bool = False,
+) -> tuple[Agent, str]:
+    """Make a child of the agent in view; return it, and a remark if its model cannot see the images of its prompt.
+
+    ``words``: the part of the prompt whose ``@names`` are images; None is all of it. The others: see ``trees.fork``,
+    which takes no images, so a prompt with images follows as the first message.
+    """
+    images = attachments.of(ctx, ctx.in_view, (prompt or "") if words is None else words).references
+    child = trees.fork(ctx.mesh, ctx.in_view, name, None if images else prompt, own=own, shape=shape, report=report)
+    if prompt is not None and images:
+        ctx.send(ctx.in_view if report else None, child, prompt, images)
+    made = ctx.run_idempotent(agents.get, child)
+    return made, attachments.remark_on(ctx, made.model) if images else ""
 
 
 def _named(kind: str, prompt: str) -> str:
@@ -127,10 +142,10 @@ def _fork_at(ctx: CommandContext, point: str, name: str | None, prompt: str | No
     return _made(ctx, made.id, f"Forked {made.name} at row {made.upto}", is_running=prompt is not None)
 
 
-def _made(ctx: CommandContext, child: AgentId, text: str, *, is_running: bool) -> Done:
+def _made(ctx: CommandContext, child: AgentId, text: str, *, is_running: bool, remark: str = "") -> Done:
     if is_running:
         ctx.ensure_served()
-        return Done(f"{text}.", goto=child)
+        return Done(f"{text}. {remark}".rstrip(), goto=child)
     return Done(f"{text}; it waits for what you write.", goto=child)
 
 
