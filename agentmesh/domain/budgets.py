@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Final
 
 from agentmesh.domain.errors import UsageError
-from agentmesh.domain.figures import count
+from agentmesh.domain.figures import count, money
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.text import one_line
 
@@ -103,6 +103,29 @@ class CostLine:
     cost_usd: Decimal | None
     """Known cost; None: no price is known."""
     unpriced_calls: int
+
+
+def budget_cells(budget: Budget, session: str, tokens: str = "") -> Iterator[tuple[str, ...]]:
+    """Yield the cells of each line of a budget: what it is of, unit, used, reserved, cap and left.
+
+    ``session`` names the session if the budget is the session's; ``tokens`` follows each number of tokens.
+    """
+    for line in budget.lines():
+        used, reserved = (amount_words(line.unit, amount, tokens) for amount in (line.used, line.reserved))
+        cap = "none" if line.cap is None else amount_words(line.unit, line.cap, tokens)
+        yield budget.name or session, line.unit, used, reserved, cap, line.left
+
+
+def amount_words(unit: Unit, amount: Decimal, tokens: str = "") -> str:
+    """Return an amount as people read it; ``tokens`` follows a number of tokens."""
+    return money(amount) if unit == Unit.USD else f"{count(int(amount))}{tokens}"
+
+
+def cost_cells(line: CostLine) -> tuple[str, ...]:
+    """Return the cells of a line of costs: what it is of, calls, tokens, input, cached, output and cost."""
+    tokens = (line.tokens, line.input_tokens, line.cached_tokens, line.output_tokens)
+    some = " + ?" if line.unpriced_calls and line.cost_usd is not None else ""
+    return line.what, str(line.calls), *map(count, tokens), money(line.cost_usd) + some
 
 
 def total(lines: Iterable[CostLine]) -> CostLine:

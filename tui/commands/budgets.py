@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
-from agentmesh.domain.budgets import Budget, CostLine, Unit, parse_words, remark_on, total, unpriced
-from agentmesh.domain.figures import count, money
+from agentmesh.domain.budgets import (
+    Budget,
+    amount_words,
+    budget_cells,
+    cost_cells,
+    parse_words,
+    remark_on,
+    total,
+    unpriced,
+)
 from agentmesh.domain.rows import Ref
 from agentmesh.store import budgets
 from agentmesh.store.reader import QueryResult
 from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.context import CommandContext
+
+_TOKENS = " tokens"
+"""What follows a number of tokens."""
 
 
 def budget(ctx: CommandContext, *words: str) -> Done:
@@ -24,7 +33,10 @@ def budget(ctx: CommandContext, *words: str) -> Done:
     if cap is not None or (ref and not found):
         return Done(" ".join(filter(None, [_sentence(ref, found[0] if found else None), remark_on(found)])))
     columns = ["budget of", "unit", "used", "reserved", "cap", "left"]
-    return Done(remark_on(found), table=QueryResult(columns, [], [row for one in found for row in _rows(one)]))
+    return Done(
+        remark_on(found),
+        table=QueryResult(columns, [], [row for one in found for row in budget_cells(one, "the session", _TOKENS)]),
+    )
 
 
 def cost(ctx: CommandContext) -> Done:
@@ -33,7 +45,7 @@ def cost(ctx: CommandContext) -> Done:
     whole = total(lines)
     columns = ["agent", "model calls", "tokens", "input", "cached", "output", "cost"]
     return Done(
-        unpriced(whole.unpriced_calls), table=QueryResult(columns, [], [_cost(line) for line in [*lines, whole]])
+        unpriced(whole.unpriced_calls), table=QueryResult(columns, [], [cost_cells(line) for line in [*lines, whole]])
     )
 
 
@@ -48,32 +60,8 @@ def _sentence(ref: Ref | None, budget: Budget | None) -> str:
             else "The session has no budget."
         )
     parts = [
-        f"{_amount(line.unit, line.cap)} ({_amount(line.unit, line.used)} used)"
+        f"{amount_words(line.unit, line.cap, _TOKENS)} ({amount_words(line.unit, line.used, _TOKENS)} used)"
         for line in caps
         if line.cap is not None
     ]
     return f"{subject} may use {' and '.join(parts)}."
-
-
-def _rows(budget: Budget) -> list[tuple[str | None, ...]]:
-    return [
-        (
-            budget.name or "the session",
-            line.unit,
-            _amount(line.unit, line.used),
-            _amount(line.unit, line.reserved),
-            "none" if line.cap is None else _amount(line.unit, line.cap),
-            line.left,
-        )
-        for line in budget.lines()
-    ]
-
-
-def _cost(line: CostLine) -> tuple[str | None, ...]:
-    tokens = (line.tokens, line.input_tokens, line.cached_tokens, line.output_tokens)
-    some = " + ?" if line.unpriced_calls and line.cost_usd is not None else ""
-    return (line.what, str(line.calls), *map(count, tokens), money(line.cost_usd) + some)
-
-
-def _amount(unit: Unit, amount: Decimal) -> str:
-    return money(amount) if unit == Unit.USD else f"{count(int(amount))} tokens"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 
 from agentmesh.cli.render.screen import Column, Grid, print_block
-from agentmesh.domain.budgets import Budget, CostLine, Unit, total
-from agentmesh.domain.figures import count, money
+from agentmesh.domain.budgets import Budget, CostLine, budget_cells, cost_cells, total
 from agentmesh.domain.ids import short
 
 _BUDGET = (
@@ -22,18 +20,7 @@ _BUDGET = (
 
 def print_budgets(budgets: Sequence[Budget]) -> None:
     """Print budgets, one line per unit."""
-    rows = [
-        [
-            budget.name or f"session {short(budget.session_id)}",
-            line.unit,
-            _amount(line.unit, line.used),
-            _amount(line.unit, line.reserved),
-            "none" if line.cap is None else _amount(line.unit, line.cap),
-            line.left,
-        ]
-        for budget in budgets
-        for line in budget.lines()
-    ]
+    rows = [cells for budget in budgets for cells in budget_cells(budget, f"session {short(budget.session_id)}")]
     print_block(Grid(_BUDGET, rows))
 
 
@@ -49,14 +36,4 @@ def print_costs(by: str, lines: Sequence[CostLine]) -> None:
         Column("COST", right=True),
     )
     shown = [*lines, total(lines)] if len(lines) > 1 else lines
-    print_block(Grid(columns, (_cost(line) for line in shown)))
-
-
-def _cost(line: CostLine) -> list[str]:
-    tokens = (line.tokens, line.input_tokens, line.cached_tokens, line.output_tokens)
-    some = " + ?" if line.unpriced_calls and line.cost_usd is not None else ""
-    return [line.what, str(line.calls), *map(count, tokens), money(line.cost_usd) + some]
-
-
-def _amount(unit: Unit, amount: Decimal) -> str:
-    return money(amount) if unit == Unit.USD else count(int(amount))
+    print_block(Grid(columns, map(cost_cells, shown)))
