@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentmesh.domain.errors import NoRepository, TreeError, UsageError
+from agentmesh.domain.figures import listed as listed_names
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Session
 from agentmesh.domain.shape import SAME, Shape
@@ -191,6 +192,4 @@ def listed(paths: Sequence[str], most: int = _NAMED) -> str:
     """Return paths for a sentence: ``a.py, b.py and 3 more``."""
     from agentmesh.domain.text import one_line, visible
 
-    named = [one_line(visible(path), 80) for path in paths]
-    more = len(named) - most
-    return ", ".join(named) if more <= 0 else f"{', '.join(named[:most])} and {more} more"
+    return listed_names([one_line(visible(path), 80) for path in paths], most)

@@ -1,7 +1,8 @@
-"""Counts and amounts as people read them, the same in the terminal, on the screen and on exported pages."""
+"""Counts, amounts and lists as people read them, the same in the terminal, on the screen and on exported pages."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 
 
@@ -22,3 +23,9 @@ def money(usd: Decimal | float | None) -> str:
 def plural(number: int, noun: str) -> str:
     """Return ``1 agent``, ``2 agents``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Return the first names, and how many more there are: ``a, b and 3 more``."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

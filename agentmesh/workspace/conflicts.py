@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from agentmesh.domain.errors import AgentmeshError
+from agentmesh.domain.figures import listed
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.log import logger
 from agentmesh.domain.text import storable
@@ -81,10 +82,9 @@ def _by_other(found: Collection[Conflict]) -> dict[str, list[Conflict]]:
     return grouped
 
 
-def _sentence(name: str, found: Collection[Conflict]) -> str:
-    paths = [one.path for one in found]
-    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+def _told(name: str, found: Collection[Conflict]) -> str:
+    paths = listed([one.path for one in found], _NAMED)
     return (
-        f"{name} has changed the same places as you, in a tree of its own: {', '.join(paths[:_NAMED])}{more}. Only one "
+        f"{name} has changed the same places as you, in a tree of its own: {paths}. Only one "
         f"of you can be merged as it is: agree with {name} by `send`, or keep out of these places."
     )

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from agentmesh.domain import figures
 from agentmesh.domain.errors import TreeError
 from agentmesh.domain.text import clip, storable
 from agentmesh.git.facts import Conflict
@@ -275,5 +276,4 @@ def _around(both: str) -> str:
 
 def listed(paths: Sequence[str]) -> str:
     """Return some of these paths, and how many more there are."""
-    named = ", ".join(storable(path) for path in paths[:NAMED])
-    return f"{named} and {len(paths) - NAMED} more" if len(paths) > NAMED else named
+    return figures.listed([storable(path) for path in paths], NAMED)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len, set_cell_size
 
 from agentmesh.domain.attention import Need
-from agentmesh.domain.figures import count, money, plural
-from agentmesh.domain.folded_agents import is_folded, silent_note
+from agentmesh.domain.figures import count, listed, money, plural
+from agentmesh.domain.resting import is_folded, silent_note
 from agentmesh.domain.text import one_line
-from agentmesh.tui.widgets.formats import duration, listed
+from agentmesh.tui.widgets.formats import duration, fit
 from agentmesh.tui.widgets.lines import Line, Piece
 
 if TYPE_CHECKING:
@@ -189,9 +189,9 @@ class Columns:
             Piece(f"{row.glyph} ", role),
             Piece(set_cell_size(row.state, self._state), role),
             Piece(f"  {self._age(row):>{self._since}}  ", "dim"),
-            Piece(_fit(row.face.name, self._name), "name"),
+            Piece(fit(row.face.name, self._name), "name"),
             Piece("  "),
-            Piece(_fit(self._does(row, live), self._doing), "" if row.need.rank < Need.IDLE.rank else "dim"),
+            Piece(fit(self._does(row, live), self._doing), "" if row.need.rank < Need.IDLE.rank else "dim"),
             Piece(shown, "dim"),
         )
 
@@ -202,7 +202,7 @@ class Columns:
         return one_line(" · ".join(part for part in (row.doing, said) if part), _SAYS)
 
     def _figure(self, n: int, text: str, width: int) -> str:
-        return _fit(text, width) if _FIGURES[n] in _CUT else f"{text:>{width}}"
+        return fit(text, width) if _FIGURES[n] in _CUT else f"{text:>{width}}"
 
     def _age(self, row: BoardRow) -> str:
         details = self._details.get(row.face.id)
@@ -234,11 +234,6 @@ _CUT = {-1: 30, -2: 16}
 _LEAST_CUT = 6
 
 
-def _fit(text: str, width: int) -> str:
-    """Return the text in exactly so many cells."""
-    return set_cell_size(text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…", width)
-
-
 def strip(name: str, stretches: Collection[Ran], seconds: float, width: int, *, name_width: int) -> Line:
     """Return when an agent worked within the last ``seconds``: a cell is filled if it did so at any time in it."""
     room = max(width - name_width - 3, 1)
@@ -249,7 +244,7 @@ def strip(name: str, stretches: Collection[Ran], seconds: float, width: int, *, 
         for n in range(max(int((seconds - one.began) / cell), 0), min(int((seconds - one.ended) / cell), room - 1) + 1)
     }
     bar = "".join("█" if n in filled else "·" for n in range(room))
-    pieces = [Piece(f" {_fit(name, name_width)} ", "dim")]
+    pieces = [Piece(f" {fit(name, name_width)} ", "dim")]
     begin = 0
     while begin < room:  # stretches of the same cell share a style
         end = begin

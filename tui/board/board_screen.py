@@ -11,7 +11,7 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input
 
-from agentmesh.domain.figures import plural
+from agentmesh.domain.figures import listed, plural
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.tui.board import board_rows
 from agentmesh.tui.board.board_table import BoardTable
@@ -22,7 +22,6 @@ from agentmesh.tui.session.feed_calls import See, Watch
 from agentmesh.tui.session.watching import MINUTES, Watched
 from agentmesh.tui.widgets.confirm import Confirm
 from agentmesh.tui.widgets.dialog import Dialog
-from agentmesh.tui.widgets.formats import listed
 from agentmesh.tui.widgets.lines import Line, Lines, Piece
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from agentmesh.tui.widgets.formats import listed
+from agentmesh.domain.figures import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from agentmesh.domain.figures import listed
 from agentmesh.domain.text import one_line
 from agentmesh.tui.board.attention import needs_text
-from agentmesh.tui.widgets.formats import listed
 
 if TYPE_CHECKING:
     from agentmesh.tui.session.state import AgentFace, Board

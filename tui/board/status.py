@@ -15,7 +15,7 @@ from agentmesh.domain.text import one_line
 from agentmesh.tui.board.attention import needs_person
 from agentmesh.tui.session.state import AgentFace, Mark
 from agentmesh.tui.session.tasks import TaskMark
-from agentmesh.tui.widgets.formats import cut, duration
+from agentmesh.tui.widgets.formats import cut, duration, fit
 from agentmesh.tui.widgets.lines import Line, Piece
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _aligned(awaited: Sequence[_Awaited], width: int) -> list[Line]:
     for one, figure in zip(awaited, figures, strict=True):
         pieces = [
             Piece("  "),
-            Piece(_fit(one.name, name_width), "name"),
+            Piece(fit(one.name, name_width), "name"),
             Piece("    "),
             Piece(set_cell_size(one.label, label), one.role),
             Piece(f"   {figure}"),
@@ -167,8 +167,3 @@ def _counted_down(activity: str, passed: float) -> str:
 def _right(texts: list[str]) -> list[str]:
     width = max(map(len, texts))
     return [text.rjust(width) for text in texts]
-
-
-def _fit(text: str, width: int) -> str:
-    """Return the text in exactly so many cells."""
-    return set_cell_size(cut(text, width), width)

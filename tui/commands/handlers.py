@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from agentmesh.app.interrupting import interrupt_until_rest
 from agentmesh.domain.errors import AgentmeshError, UsageError
+from agentmesh.domain.figures import listed
 from agentmesh.domain.ids import MailId
 from agentmesh.domain.rows import AgentView
 from agentmesh.domain.text import one_line, printable
@@ -35,7 +36,6 @@ from agentmesh.tui.commands import (
 )
 from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.context import CommandContext, label, new_key
-from agentmesh.tui.widgets.formats import listed
 
 _LOOK = 0.3
 """Seconds between two rounds of interrupts."""

@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentmesh.domain import batches, images, jsontext, wait_result
+from agentmesh.domain import batches, images, jsontext, waited
+from agentmesh.domain.figures import listed
 from agentmesh.domain.text import one_line, printable
 from agentmesh.domain.todos import TodoStatus, read_todos
 from agentmesh.domain.workspaces import own_tree
-from agentmesh.tui.widgets.formats import duration, listed
+from agentmesh.tui.widgets.formats import duration
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Request

@@ -1,8 +1,8 @@
-"""How times, names, near caps and permission rules are written for people."""
+"""How times, texts of a width, near caps and permission rules are written for people."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
@@ -35,9 +35,9 @@ def cut(text: str, width: int) -> str:
     return set_cell_size(text, max(width - 1, 0)).rstrip() + "…"
 
 
-def listed(names: Sequence[str], most: int) -> str:
-    """Return the first names, and how many more there are."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+def fit(text: str, width: int) -> str:
+    """Return the text in exactly so many cells: cut like ``cut``, or followed by blanks."""
+    return set_cell_size(cut(text, width), width)
 
 
 def is_near(used: Decimal | int | None, cap: Decimal | int | None) -> bool:
