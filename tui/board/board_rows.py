@@ -156,32 +156,63 @@ def _few(databases: Sequence[str]) -> str:
     return databases[0] if len(databases) == 1 else f"{len(databases)} databases"
 
 
+class _Figure(NamedTuple):
+    """A column at the end of each line."""
+
+    name: str
+    rank: int
+    """If there is no room, the column with the highest rank goes first."""
+    most: int = 0
+    """The most cells of a column whose texts are cut before it goes; 0 if its texts are never cut."""
+
+    def cell(self, text: str, width: int) -> str:
+        """Return a text of the column in its width."""
+        return fit(text, width) if self.most else f"{text:>{width}}"
+
+
+_FIGURES = (
+    _Figure("changed", 6),
+    _Figure("calls", 8),
+    _Figure("tokens", 5),
+    _Figure("cost", 4),
+    _Figure("context", 7),
+    _Figure("unread", 3),
+    _Figure("conflicts", 2),
+    _Figure("session", 1, most=30),
+    _Figure("database", 0, most=16),
+)
+"""From left to right."""
+_LEAST_CUT = 6
+"""The least cells of a text that is cut."""
+
+
 class Columns:
     """Lays rows out for a width: if there is no room, the least important figures go first."""
 
     def __init__(self, shown: Sequence[BoardRow], details: Mapping[AgentId, Details], width: int) -> None:
         self._details, self._width = details, width
         cells = [self._figures(row) for row in shown]
-        widths = [max((cell_len(row[n]) for row in cells), default=0) for n in range(len(_FIGURES))]
+        widths = {one.name: max((cell_len(row[one.name]) for row in cells), default=0) for one in _FIGURES}
         self._name = min(max((cell_len(row.face.name) for row in shown), default=0), _NAME[1])
         self._name = max(min(self._name, width // 3), _NAME[0])
         self._state = max((cell_len(row.state) for row in shown), default=0)
         self._since = max((cell_len(self._age(row)) for row in shown), default=0)
         left = width - 1 - 2 - 2 - self._state - 2 - self._since - 2 - self._name - _MIN_DOING - 2
-        self._kept: dict[int, int] = {}
-        for n in sorted(range(len(_FIGURES)), key=lambda n: _FIGURES[n]):
-            wanted = widths[n]
-            if most := _CUT.get(_FIGURES[n]):
-                wanted = min(wanted, most, left - 2) if left - 2 >= min(wanted, _LEAST_CUT) else wanted
+        self._kept: dict[str, int] = {}
+        """The width of each figure that has room."""
+        for figure in sorted(_FIGURES, key=lambda figure: figure.rank):
+            wanted = widths[figure.name]
+            if figure.most and left - 2 >= min(wanted, _LEAST_CUT):
+                wanted = min(wanted, figure.most, left - 2)
             if wanted and left >= wanted + 2:
                 left -= wanted + 2
-                self._kept[n] = wanted
+                self._kept[figure.name] = wanted
         self._doing = _MIN_DOING + max(left, 0)
 
     def line(self, row: BoardRow, live: str, *, highlighted: bool, selected: bool) -> Line:
         """Return the line of a row; ``live`` is the last line of what the agent writes just now."""
-        figures = self._figures(row)
-        shown = "".join(f"  {self._figure(n, figures[n], width)}" for n, width in sorted(self._kept.items()))
+        texts, kept = self._figures(row), self._kept
+        shown = "".join(f"  {one.cell(texts[one.name], kept[one.name])}" for one in _FIGURES if one.name in kept)
         role = _ROLES[row.need]
         return (
             Piece("▌" if highlighted else " ", "me"),
@@ -201,37 +232,24 @@ class Columns:
             said = ""
         return one_line(" · ".join(part for part in (row.doing, said) if part), _SAYS)
 
-    def _figure(self, n: int, text: str, width: int) -> str:
-        return fit(text, width) if _FIGURES[n] in _CUT else f"{text:>{width}}"
-
     def _age(self, row: BoardRow) -> str:
         details = self._details.get(row.face.id)
         return duration(details.since) if details else ""
 
-    def _figures(self, row: BoardRow) -> tuple[str, ...]:
+    def _figures(self, row: BoardRow) -> dict[str, str]:
         view, details = row.face.view, self._details.get(row.face.id)
         left = details.context_left if details else None
-        return (
-            view.changed,
-            plural(details.model_calls, "call") if details else "",
-            count(view.tokens) if view.tokens else "",
-            money(view.cost_usd) if view.cost_usd is None or view.cost_usd else "",
-            f"{left:.0%} left" if left is not None else "",
-            f"{view.unread} unread" if view.unread else "",
-            plural(details.conflicts, "conflict") if details and details.conflicts else "",
-            row.session,
-            row.database,
-        )
-
-
-_FIGURES = (4, 7, 3, 2, 5, 1, 0, -1, -2)
-"""Lines changed, calls, tokens, cost, context left, unread mail, conflicts, session, database.
-
-If there is no room, the highest number goes first; titles of sessions and names of databases are cut before.
-"""
-_CUT = {-1: 30, -2: 16}
-"""The most cells of them."""
-_LEAST_CUT = 6
+        return {
+            "changed": view.changed,
+            "calls": plural(details.model_calls, "call") if details else "",
+            "tokens": count(view.tokens) if view.tokens else "",
+            "cost": money(view.cost_usd) if view.cost_usd is None or view.cost_usd else "",
+            "context": f"{left:.0%} left" if left is not None else "",
+            "unread": f"{view.unread} unread" if view.unread else "",
+            "conflicts": plural(details.conflicts, "conflict") if details and details.conflicts else "",
+            "session": row.session,
+            "database": row.database,
+        }
 
 
 def strip(name: str, stretches: Collection[Ran], seconds: float, width: int, *, name_width: int) -> Line:
