@@ -7,8 +7,20 @@ from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
 
+from agentmesh.domain.states import PermissionMode
+
 EXPORT_FORMATS = ("html", "md", "jsonl")
 """What /export writes, and how its files end."""
+
+MODES: Mapping[str, str] = MappingProxyType(
+    {
+        PermissionMode.ASK: "reading is allowed; writing and other commands ask",
+        PermissionMode.EDITS: "files in the working directory may be changed without asking",
+        PermissionMode.ALL: "nothing asks; what a rule denies stays denied",
+        PermissionMode.PLAN: "reading only",
+    }
+)
+"""The permission modes, and what agents may do in each."""
 
 
 class Argument(Enum):

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from agentmesh.domain.activity import fitted
 from agentmesh.domain.audience import Audience
 from agentmesh.domain.ids import short
-from agentmesh.domain.states import PermissionMode
-from agentmesh.tui.commands.catalog import COMMANDS, EXPORT_FORMATS, Argument, Command, Parameter
+from agentmesh.tui.commands.catalog import COMMANDS, EXPORT_FORMATS, MODES, Argument, Command, Parameter
 from agentmesh.tui.theme import NAMES
 from agentmesh.tui.widgets.fuzzy import best
 
@@ -21,14 +20,6 @@ if TYPE_CHECKING:
     from agentmesh.tui.session.state import AgentFace, Board
 
 _WORD = re.compile(r"\S*$")
-_MODES = MappingProxyType(
-    {
-        PermissionMode.ASK: "Reading is allowed; writing and other commands ask",
-        PermissionMode.EDITS: "Files in the working directory may be changed too",
-        PermissionMode.ALL: "Everything that no rule denies",
-        PermissionMode.PLAN: "Reading only",
-    }
-)
 _AUDIENCES = MappingProxyType(
     {
         Audience.CHILDREN: "all living children of the agent in view",
@@ -136,7 +127,7 @@ def _values(kind: Argument, board: Board) -> Sequence[tuple[str, str]]:
         case Argument.DEAD:
             return [_agent(face) for face in everybody if face.is_dead]
         case Argument.MODE:
-            return [(str(mode), description) for mode, description in _MODES.items()]
+            return [(str(mode), description) for mode, description in MODES.items()]
         case Argument.FORMAT:
             return [(name, "format") for name in EXPORT_FORMATS]
         case Argument.THEME:

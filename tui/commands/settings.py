@@ -6,7 +6,6 @@ import difflib
 import fnmatch
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.errors import UnknownAgent, UsageError
@@ -14,28 +13,20 @@ from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line, printable
 from agentmesh.store import agents, person, reader, sessions
 from agentmesh.tui.commands.calls import Done, ModelList
+from agentmesh.tui.commands.catalog import MODES
 from agentmesh.tui.commands.context import CommandContext
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
-
-_MODES: Mapping[str, str] = MappingProxyType(
-    {
-        PermissionMode.ASK: "reading is allowed; writing and other commands ask",
-        PermissionMode.EDITS: "files in the working directory may be changed without asking",
-        PermissionMode.ALL: "nothing asks; what a rule denies stays denied",
-        PermissionMode.PLAN: "reading only",
-    }
-)
 
 
 def mode(ctx: CommandContext, wanted: str | None = None) -> Done:
     """Show or change what tools may do without asking."""
     if wanted is None:
         now = ctx.run_idempotent(sessions.get, ctx.session.id).permission_mode
-        return Done(f"Mode {now}: {_MODES[now]}. Others: {', '.join(one for one in _MODES if one != now)}.")
+        return Done(f"Mode {now}: {MODES[now]}. Others: {', '.join(one for one in MODES if one != now)}.")
     ctx.run_idempotent(sessions.set_mode, ctx.session.id, PermissionMode(wanted))
-    return Done(f"Mode {wanted}: {_MODES[wanted]}.")
+    return Done(f"Mode {wanted}: {MODES[wanted]}.")
 
 
 def model(ctx: CommandContext, wanted: str | None = None) -> Done:
