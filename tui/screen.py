@@ -170,12 +170,11 @@ class MainScreen(Screen[None]):
         if not rows.first:
             await self.views.append(rows.agent_id, rows.rows)
             return
-        from agentmesh.tui.conversation.first_rows import fold_of  # with the session, not before the first frame
-
-        face = self.navigation.board.get(rows.agent_id) if self.navigation.board else None
-        fold = fold_of(rows, face, self.navigation.board)
-        empty = not rows.rows and fold is None and face is not None and face.parent is None
-        await self.views.fill(rows.agent_id, rows.rows, fold, rows.more, self._welcome if empty else "")
+        board = self.navigation.board
+        face = board.get(rows.agent_id) if board else None
+        parent = board.get(face.parent) if board and face and face.parent else None
+        is_new = not rows.rows and not rows.inherited and face is not None and face.parent is None
+        await self.views.fill(rows, parent.name if parent else "its parent", self._welcome if is_new else "")
 
     def say(self, text: str, style: str = "$text-warning") -> None:
         """Say something to the last key, in the last line."""

@@ -418,7 +418,7 @@ def test_keys_of_the_first_moment_answer_nothing(monkeypatch):
         await press(show, "y", "enter", "a", "n", "escape", "ctrl+c", "tab")
         assert show.app.main.composer.prompt.text == ""
         assert isinstance(show.app.screen, RequestDialog)
-        assert show.app.screen.is_choosing
+        assert not show.app.screen.has_field
 
     app = puppet(scene)
     assert app.calls == []

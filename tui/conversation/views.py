@@ -14,9 +14,9 @@ from agentmesh.tui.widgets.plain import Plain
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Row
-    from agentmesh.tui.conversation.entries import Inherited
     from agentmesh.tui.conversation.position import Folds, ReadingPosition
     from agentmesh.tui.conversation.scrollback import Scrollback
+    from agentmesh.tui.session.messages import RowsArrived
 
 LIVE = 3
 """Agents whose scrollbacks are kept."""
@@ -78,13 +78,18 @@ class Views(Container):
         else:
             self._sought[agent_id] = seq
 
-    async def fill(
-        self, agent_id: AgentId, rows: Sequence[Row], inherited: Inherited | None, more: bool, welcome: str = ""
-    ) -> None:
-        """Replace the rows of an agent by its newest; show ``welcome`` if there are none."""
-        self._coming.pop(agent_id, None)
-        if scrollback := self._kept.get(agent_id):
-            await scrollback.fill(rows, inherited, more)
+    async def fill(self, first: RowsArrived, parent: str, welcome: str) -> None:
+        """Replace the rows of an agent by its newest, below those that it inherited from ``parent``, folded.
+
+        ``welcome`` follows them, unless it is empty.
+        """
+        from agentmesh.tui.conversation.entries import Inherited  # with the session, not before the first frame
+
+        self._coming.pop(first.agent_id, None)
+        if scrollback := self._kept.get(first.agent_id):
+            known = first.inherited
+            inherited = Inherited("inherited", parent, first.inherited_count, tuple(known)) if known else None
+            await scrollback.fill(first.rows, inherited, first.more)
             if welcome:
                 await scrollback.mount(Plain(welcome, classes="welcome"))
 

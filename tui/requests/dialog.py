@@ -110,11 +110,6 @@ class RequestDialog(GuardedDialog[Reply]):
         """What was chosen once and counts the second time: "always", "edits"."""
 
     @property
-    def is_choosing(self) -> bool:
-        """Whether the choices are shown, and no field."""
-        return not self._for
-
-    @property
     def has_field(self) -> bool:
         """Whether a field is shown."""
         return bool(self._for)
