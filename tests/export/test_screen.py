@@ -9,11 +9,11 @@ import pytest
 
 from agentmesh.store.tx import Database
 from agentmesh.tui.commands.calls import Done, Failed
-from agentmesh.tui.commands.complete import completions
 from tests.fixtures.mesh import Mesh
 from tests.tui.faces import board
 from tests.tui.piloting import play, real, shown
 from tests.tui.test_actions import Person
+from tests.tui.with_defaults import completions
 
 
 @pytest.fixture

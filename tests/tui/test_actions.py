@@ -17,6 +17,7 @@ from agentmesh.tui.commands.context import CommandContext
 from agentmesh.tui.commands.messages import ActionDone
 from agentmesh.tui.commands.parse import parse
 from agentmesh.tui.commands.run import CommandRunner
+from agentmesh.tui.session.schema_watch import SchemaWatch
 from tests.fixtures.mesh import HOST, USER, Mesh
 from tests.fixtures.pictures import png
 from tests.tui.posted import Posted, mesh_of
@@ -30,7 +31,7 @@ class Person:
         self.posted = Posted()
         self.in_view = mesh.root
         session = database.run(sessions.get, mesh.session)
-        self.actions = CommandRunner(mesh_of(database, folder), session, self.posted)
+        self.actions = CommandRunner(mesh_of(database, folder), session, self.posted, SchemaWatch(database))
         self.actions.start()
 
     def does(self, call: Call) -> Any:

@@ -4,10 +4,10 @@ import pytest
 
 from agentmesh.tui.commands.calls import CAPTURED, SAY, SHELL, Call, Problem
 from agentmesh.tui.commands.catalog import COMMANDS
-from agentmesh.tui.commands.complete import completions
 from agentmesh.tui.commands.handlers import HANDLERS
 from agentmesh.tui.commands.parse import parse
 from tests.tui.faces import board, face
+from tests.tui.with_defaults import completions
 
 
 def test_commands_are_listed_alphabetically_and_each_can_be_done():

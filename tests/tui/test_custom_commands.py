@@ -11,11 +11,11 @@ from agentmesh.app import HostAndUser
 from agentmesh.config.custom_commands import CustomCommand
 from agentmesh.store.tx import Database
 from agentmesh.tui.commands.calls import CAPTURED, CUSTOM, CUSTOM_CHILD, SAY, Call, Problem
-from agentmesh.tui.commands.complete import completions
 from agentmesh.tui.commands.parse import parse
 from tests.fixtures.mesh import Mesh
 from tests.tui.faces import board, face
 from tests.tui.piloting import Puppet, Show, play, puppet, real, shown
+from tests.tui.with_defaults import completions
 
 REVIEW = CustomCommand("review", "Reviews [b]a file[/b]", "Review $1, [/x].", ".claude/commands/review.md", "[file]")
 PDF = CustomCommand(

@@ -26,6 +26,7 @@ from agentmesh.tui.session.messages import (
     TextStreamed,
 )
 from agentmesh.tui.session.rows import ends_message
+from agentmesh.tui.session.schema_watch import SchemaWatch
 from agentmesh.tui.session.state import Mark
 from tests.fixtures.mesh import Mesh
 from tests.tui.posted import Posted, mesh_of
@@ -43,7 +44,7 @@ def start(mesh: Mesh, db: Database, tmp_path, posted):
 
     def begin(database: Database = db) -> Feed:
         session = database.run(sessions.get, mesh.session)
-        feed = Feed(mesh_of(database, tmp_path), session, posted)
+        feed = Feed(mesh_of(database, tmp_path), session, posted, SchemaWatch(database))
         started.append(feed)
         feed.start()
         posted.next(BoardChanged)
@@ -94,7 +95,7 @@ def test_the_session_and_the_conversation_in_view_are_shown_before_anybody_liste
         return listener(*args)
 
     monkeypatch.setattr(core, "listener", wait_and_listen)
-    feed = Feed(core, db.run(sessions.get, mesh.session), posted)
+    feed = Feed(core, db.run(sessions.get, mesh.session), posted, SchemaWatch(db))
     feed.follow(mesh.root)
     feed.start()
     try:

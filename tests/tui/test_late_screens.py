@@ -12,6 +12,7 @@ from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedReply
 from agentmesh.store import agents, sessions
 from agentmesh.tui.session.feed import Feed
 from agentmesh.tui.session.messages import RowsArrived, TextStreamed
+from agentmesh.tui.session.schema_watch import SchemaWatch
 from tests.fixtures.engine import Rig
 from tests.tui.posted import Posted, mesh_of
 from tests.tui.test_feed import is_shown, shown_of
@@ -24,7 +25,7 @@ HALF = ScriptedReply(WORDS, chunk_size=1_000, fault=Fault(FaultKind.HANG_STREAM,
 def screen(rig: Rig, folder: Path, stack: ExitStack) -> tuple[Feed, Posted]:
     posted = Posted()
     session = rig.db.run(sessions.get, rig.db.run(agents.get, rig.root).session_id)
-    feed = Feed(mesh_of(rig.db, folder), session, posted)
+    feed = Feed(mesh_of(rig.db, folder), session, posted, SchemaWatch(rig.db))
     stack.callback(feed.stop)
     feed.start()
     return feed, posted

@@ -14,6 +14,7 @@ from agentmesh.store.tx import Database
 from agentmesh.tui.commands.calls import SAY, Call, Done, Failed
 from agentmesh.tui.commands.messages import ActionDone
 from agentmesh.tui.commands.run import CommandRunner
+from agentmesh.tui.session.schema_watch import SchemaWatch
 from tests.fixtures.mesh import Mesh
 from tests.fixtures.proxy import Proxy
 from tests.tui.posted import Posted, mesh_of
@@ -50,7 +51,7 @@ def posted() -> Posted:
 @pytest.fixture
 def actions(mesh: Mesh, far: Impatient, posted: Posted, tmp_path) -> Iterator[CommandRunner]:
     mesh.conn.execute("update agentmesh.workers set seen_at = now() + interval '1 hour'")
-    made = CommandRunner(mesh_of(far, tmp_path), far.run(sessions.get, mesh.session), posted)
+    made = CommandRunner(mesh_of(far, tmp_path), far.run(sessions.get, mesh.session), posted, SchemaWatch(far))
     made.start()
     yield made
     made.stop()

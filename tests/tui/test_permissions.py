@@ -17,6 +17,7 @@ from agentmesh.tui.requests.dialog import RequestDialog
 from agentmesh.tui.screen import MainScreen
 from agentmesh.tui.session.feed import Feed
 from agentmesh.tui.session.messages import BoardChanged, RequestSettled
+from agentmesh.tui.session.schema_watch import SchemaWatch
 from tests.fixtures.mesh import Mesh
 from tests.tui.piloting import play, real, shown
 from tests.tui.posted import Posted, mesh_of
@@ -120,7 +121,7 @@ def test_who_writes_is_there_to_answer(mesh: Mesh, me: Person):
 def test_the_feed_tells_what_is_asked_and_by_whom_it_was_answered(mesh: Mesh, db: Database, tmp_path):
     mesh.run(requests.set_attended, mesh.session, False)
     posted = Posted()
-    feed = Feed(mesh_of(db, tmp_path), db.run(sessions.get, mesh.session), posted)
+    feed = Feed(mesh_of(db, tmp_path), db.run(sessions.get, mesh.session), posted, SchemaWatch(db))
     feed.start()
     try:
         posted.next(BoardChanged)

@@ -11,7 +11,6 @@ from textual.containers import VerticalScroll
 
 from agentmesh.domain.text import visible
 from agentmesh.tui.board.neighbours_line import neighbours_line
-from agentmesh.tui.board.session_line import status_line
 from agentmesh.tui.commands.calls import ANSWER, Call, Done, Failed
 from agentmesh.tui.commands.messages import ActionDone
 from agentmesh.tui.requests.dialog import RequestDialog
@@ -27,6 +26,7 @@ from agentmesh.tui.widgets.formats import rule_text
 from agentmesh.tui.widgets.lines import plain
 from tests.tui.faces import asking, board, face, id_of, request
 from tests.tui.piloting import Puppet, Show, puppet
+from tests.tui.with_defaults import status_line
 
 ONE, TWO, THREE = request("alpha"), request("beta", number=2), request("gamma", number=3)
 

@@ -22,7 +22,6 @@ from agentmesh.domain.rows import Session
 from agentmesh.store import agents, sessions
 from agentmesh.tui.app import MeshApp
 from agentmesh.tui.board.session_chooser import _listed
-from agentmesh.tui.board.session_line import status_line
 from agentmesh.tui.commands.closing import close
 from agentmesh.tui.commands.context import CommandContext
 from agentmesh.tui.commands.search import search
@@ -35,6 +34,7 @@ from agentmesh.tui.widgets.chooser import Chooser
 from agentmesh.tui.widgets.lines import plain
 from tests.tui.faces import board, id_of
 from tests.tui.piloting import enter, play, shown
+from tests.tui.with_defaults import status_line
 
 
 @pytest.fixture

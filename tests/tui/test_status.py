@@ -8,13 +8,13 @@ from rich.cells import cell_len
 
 from agentmesh.domain.figures import count, listed, money
 from agentmesh.tui.board.neighbours_line import neighbours_line
-from agentmesh.tui.board.session_line import status_line, status_lines
-from agentmesh.tui.board.status import spinner, wait_lines
+from agentmesh.tui.board.status import wait_lines
 from agentmesh.tui.commands.pending import RunningShell
 from agentmesh.tui.session.surroundings import Surroundings
 from agentmesh.tui.widgets.formats import duration
 from agentmesh.tui.widgets.lines import plain
 from tests.tui.faces import asking, board, face, id_of, task, waiting
+from tests.tui.with_defaults import spinner, status_line, status_lines
 
 ROOT = id_of("root")
 MANY = 100

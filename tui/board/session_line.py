@@ -10,20 +10,19 @@ from rich.cells import cell_len
 from agentmesh.domain.figures import count, money
 from agentmesh.domain.text import one_line
 from agentmesh.tui.board.attention import needs_text
-from agentmesh.tui.session.surroundings import Surroundings
 from agentmesh.tui.widgets.formats import is_near
 from agentmesh.tui.widgets.lines import Line, Piece
 
 if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId
     from agentmesh.tui.session.state import Board
+    from agentmesh.tui.session.surroundings import Surroundings
 
 _MODELS = 28
 _TITLES = 24
 _DATABASES = 20
 _LOW = 20
 """Per cent of the context left below which it becomes a warning: a summary is made at 20 %, unless configured."""
-_NOTHING = Surroundings()
 
 
 def status_lines(
@@ -31,8 +30,8 @@ def status_lines(
     agent: AgentId | None,
     width: int,
     trouble: str | None,
-    answers: str = "",
-    around: Surroundings = _NOTHING,
+    answers: str,
+    around: Surroundings,
 ) -> list[Line]:
     """Return the status line; trouble replaces it if there is no room for both."""
     if trouble and (board is None or cell_len(trouble) > width - 2):
@@ -46,9 +45,9 @@ def status_line(
     board: Board,
     agent: AgentId,
     width: int,
-    trouble: str | None = None,
-    answers: str = "",
-    around: Surroundings = _NOTHING,
+    trouble: str | None,
+    answers: str,
+    around: Surroundings,
 ) -> Line:
     """Return what a person wants to know at a glance; ``trouble`` (LinkChanged) comes first.
 

@@ -126,9 +126,9 @@ def spinner(
     agent: AgentId,
     now: float,
     key: str,
-    shell: RunningShell | None = None,
-    answers: str = "",
-    since: float | None = None,
+    shell: RunningShell | None,
+    answers: str,
+    since: float,
 ) -> str:
     """Return what the agent does, for how long and the key that interrupts it; empty while it is not running.
 
@@ -142,7 +142,7 @@ def spinner(
         return " · ".join([f"! {one_line(shell.command, 40)}", duration(now - shell.since), *ends])
     if face is None or not face.is_running:
         return ""
-    parts = [_counted_down(fitted(face.activity, 60), now - since if since else 0.0) or "working"]
+    parts = [_counted_down(fitted(face.activity, 60), now - since) or "working"]
     if face.running_for is not None:
         parts.append(duration(face.running_for + now - board.read_at))
     if face.wait and face.wait.left > 0 and face.view.activity == "waiting":

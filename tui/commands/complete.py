@@ -31,9 +31,6 @@ _AGENTS = 5
 """Agents that are offered before files."""
 
 
-_NO_CUSTOM: Mapping[str, CustomCommand] = MappingProxyType({})
-
-
 class Completion(NamedTuple):
     """One entry of the completion's list."""
 
@@ -50,8 +47,8 @@ def completions(
     text: str,
     cursor: int,
     board: Board,
-    custom: Mapping[str, CustomCommand] = _NO_CUSTOM,
-    types: Callable[[], Mapping[str, AgentType]] = dict,
+    custom: Mapping[str, CustomCommand],
+    types: Callable[[], Mapping[str, AgentType]],
 ) -> list[Completion]:
     """Return what may stand at the cursor of a slash command: its name, or the argument's values; best first.
 

@@ -13,7 +13,6 @@ from agentmesh.tui.commands.calls import CUSTOM, CUSTOM_CHILD, END_SHELL, INTERR
 from agentmesh.tui.commands.messages import ActionDone
 from agentmesh.tui.commands.pending import RUNNING
 from agentmesh.tui.commands.shell import Shells
-from agentmesh.tui.session.schema_watch import SchemaWatch
 
 if TYPE_CHECKING:
     from textual.message import Message
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from agentmesh.app.databases import Databases
     from agentmesh.domain.ids import AgentId
     from agentmesh.domain.rows import Session
+    from agentmesh.tui.session.schema_watch import SchemaWatch
 
 LOG = logger(__name__)
 
@@ -56,15 +56,14 @@ class CommandRunner:
         mesh: Mesh,
         session: Session,
         post: Callable[[Message], Any],
-        schema: SchemaWatch | None = None,
+        schema: SchemaWatch,
         databases: Databases | None = None,
     ) -> None:
         """``post`` is ``app.post_message``; it is given one ActionDone per call.
 
         ``databases`` are all of them, if there are several.
         """
-        self._schema = schema or SchemaWatch(mesh.database)
-        self._mesh, self._databases = mesh, databases
+        self._mesh, self._databases, self._schema = mesh, databases, schema
         self._session = session
         self._post = post
         self._shells = Shells()

@@ -30,7 +30,6 @@ from agentmesh.tui.session.messages import (
     RequestSettled,
 )
 from agentmesh.tui.session.reading import Followed, read_board
-from agentmesh.tui.session.schema_watch import SchemaWatch
 from agentmesh.tui.session.watching import Watched, Watching
 from agentmesh.tui.session.worker_check import WorkerCheck, sentence
 
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from agentmesh.domain.ids import AgentId
     from agentmesh.domain.rows import Session
     from agentmesh.store.listener import Listener
+    from agentmesh.tui.session.schema_watch import SchemaWatch
     from agentmesh.tui.session.state import Board
 
 LOG = logger(__name__)
@@ -66,7 +66,7 @@ class Feed:
         mesh: Mesh,
         session: Session,
         post: Callable[[Message], Any],
-        schema: SchemaWatch | None = None,
+        schema: SchemaWatch,
         board: Board | None = None,
         databases: Databases | None = None,
     ) -> None:
@@ -84,7 +84,7 @@ class Feed:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="screen", daemon=True)
         self._worker_check = WorkerCheck(mesh, session)
-        self._schema = schema or SchemaWatch(mesh.database)
+        self._schema = schema
         # Used by the thread only:
         self._listener: Listener | None = None
         self._followed: dict[AgentId, Followed] = {}
