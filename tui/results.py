@@ -50,9 +50,9 @@ def _show_newest(screen: MainScreen, agent_id: AgentId, asked_at: float | None) 
 def _page(screen: MainScreen, call: Call, agent_id: AgentId, done: Done) -> Callable[[], object] | None:
     """Return a function that opens the page or list of an outcome; None if it has none."""
     if done.table:
-        from agentmesh.tui.board.table import Table
+        from agentmesh.tui.board.table import TablePage
 
-        return partial(screen.app.push_screen, Table(" ".join(call.args) or f"/{call.name}", done.table))
+        return partial(screen.app.push_screen, TablePage(" ".join(call.args) or f"/{call.name}", done.table))
     if done.timeline:
         from agentmesh.tui.board.timeline import TimelinePage
 

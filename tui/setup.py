@@ -32,7 +32,7 @@ _LONGEST = 300
 Result = TypeVar("Result")
 
 
-class Question(Dialog[str]):
+class LineQuestion(Dialog[str]):
     """Asks for one line; left with it, or with None."""
 
     def __init__(self, title: str, *, is_secret: bool = False, hint: str = "Enter goes on, Esc goes back") -> None:
@@ -101,7 +101,9 @@ class SetupApp(ThemedApp[bool], inherit_bindings=False):
 
         try:
             if not server.base_url:
-                url = await self.push_screen_wait(Question("URL of the server, as in https://models.example.com/v1"))
+                url = await self.push_screen_wait(
+                    LineQuestion("URL of the server, as in https://models.example.com/v1")
+                )
                 if not url:
                     return False
                 server = steps.server_at(url)
@@ -124,7 +126,9 @@ class SetupApp(ThemedApp[bool], inherit_bindings=False):
             return ""
         optional = "" if server.wants_key else "; leave it empty if the server wants none"
         hint = "It goes into the system's keyring, or into a file that only you may read."
-        return await self.push_screen_wait(Question(f"API key of {server.title}{optional}", is_secret=True, hint=hint))
+        return await self.push_screen_wait(
+            LineQuestion(f"API key of {server.title}{optional}", is_secret=True, hint=hint)
+        )
 
     async def _model(self, server: ModelServer, listed: Sequence[str]) -> str | None:
         """Return the model that a person chooses, or types where the list has it not."""
@@ -135,7 +139,7 @@ class SetupApp(ThemedApp[bool], inherit_bindings=False):
             chosen = await self.push_screen_wait(Chooser(self._title(title), choices, beyond=typed.append))
             return chosen or (typed[0] if typed else None)
         title = self._title(f"Name of a model of {server.title}, which has no list")
-        return await self.push_screen_wait(Question(title)) or None
+        return await self.push_screen_wait(LineQuestion(title)) or None
 
     async def _tried(self, server: ModelServer, key: str, model: str) -> bool:
         from agentmesh.app import setup as steps

@@ -8,7 +8,7 @@ from pathlib import Path
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus, PermissionMode
 from agentmesh.store.tx import Database
-from agentmesh.tui.board.table import Table
+from agentmesh.tui.board.table import TablePage
 from agentmesh.tui.link import Opened
 from tests.fixtures.mesh import Mesh
 from tests.tui.piloting import Show, play, real, shown
@@ -165,7 +165,7 @@ def test_a_query_shows_a_table_and_a_wrong_one_a_sentence(on_screen):
     async def scene(show: Show) -> None:
         await show.type("/sql select name from agentmesh.v_agents")
         await show.press("enter")
-        await show.until(lambda: isinstance(show.app.screen, Table))
+        await show.until(lambda: isinstance(show.app.screen, TablePage))
         assert "1 row" in show.text
         await show.press("escape")
         await show.type("/sql selekt")

@@ -16,7 +16,7 @@ from agentmesh.tui.board.board_rows import strip
 from agentmesh.tui.board.board_screen import BoardScreen
 from agentmesh.tui.board.board_table import BoardTable
 from agentmesh.tui.commands.calls import SAY, Call
-from agentmesh.tui.session.hints import Piece
+from agentmesh.tui.session.hints import StreamedPart
 from agentmesh.tui.session.messages import DetailsRead, EverybodyRead, LinesStreamed
 from agentmesh.tui.session.state import AgentFace, Details
 from agentmesh.tui.session.watching import Watched, Watching
@@ -442,6 +442,6 @@ def test_a_board_that_opens_in_the_middle_of_an_answer_shows_its_last_line():
     agent = id_of("works")
     watching = Watching(None, posted.append)  # type: ignore[arg-type]
     watching.watch(Watched((agent,)))
-    watching.stream({agent: [Piece(1, 40, "the middle\nof an"), Piece(1, 56, " answer")]})
-    watching.stream({agent: [Piece(1, 63, "\nand its end")]})
+    watching.stream({agent: [StreamedPart(1, 40, "the middle\nof an"), StreamedPart(1, 56, " answer")]})
+    watching.stream({agent: [StreamedPart(1, 63, "\nand its end")]})
     assert [one.lines for one in posted] == [{agent: "of an answer"}, {agent: "and its end"}]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentmesh.tui.session.hints import CallOutput, Hints, Piece
+from agentmesh.tui.session.hints import CallOutput, Hints, StreamedPart
 from tests.tui.faces import id_of
 
 A, B = id_of("a"), id_of("b")
@@ -18,7 +18,10 @@ def heard(*payloads):
 
 def test_live_text_and_changes_keep_their_order_per_agent():
     found = heard(f'live {{"{A}": [3, 0, "one"], "{B}": [0, 7, "x"]}}', f"step {A}", f'live {{"{A}": [4, 0, "two"]}}')
-    assert found.streams == {A: [Piece(3, 0, "one"), None, Piece(4, 0, "two")], B: [Piece(0, 7, "x")]}
+    assert found.streams == {
+        A: [StreamedPart(3, 0, "one"), None, StreamedPart(4, 0, "two")],
+        B: [StreamedPart(0, 7, "x")],
+    }
     assert found.board
     assert not found.everything
 

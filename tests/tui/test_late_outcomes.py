@@ -8,7 +8,7 @@ import pytest
 
 from agentmesh.domain.ids import SessionId
 from agentmesh.store.reader import QueryResult
-from agentmesh.tui.board.table import Table
+from agentmesh.tui.board.table import TablePage
 from agentmesh.tui.commands.calls import SAY, Call, Done, Failed
 from agentmesh.tui.commands.messages import ActionDone
 from agentmesh.tui.input.help import Help
@@ -268,7 +268,7 @@ def test_a_page_that_comes_late_takes_no_keys_and_opens_when_the_person_has_paus
         assert "/sql opens when you pause typing" in show.text
         await enter(show, "lo")
         assert asked(show)[1] == Call(SAY, ("hello",), "hello")
-        await show.until(lambda: isinstance(show.app.screen, Table))
+        await show.until(lambda: isinstance(show.app.screen, TablePage))
         await show.sees("a row")
 
     puppet(scene)
@@ -281,7 +281,7 @@ def test_a_page_that_comes_while_another_is_open_waits_for_its_end():
         await show.post(ActionDone(asked(show)[0], ROOT, TABLE))
         assert isinstance(show.app.screen, Help)
         await show.press("escape")
-        await show.until(lambda: isinstance(show.app.screen, Table))
+        await show.until(lambda: isinstance(show.app.screen, TablePage))
 
     puppet(scene)
 

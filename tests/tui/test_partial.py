@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from agentmesh.tui.session.hints import Piece
+from agentmesh.tui.session.hints import StreamedPart
 from agentmesh.tui.session.partial import PartialAnswer
 
 TEXT = "".join(chr(ord("a") + n % 26) for n in range(200))
@@ -19,18 +19,18 @@ class Screen:
         self.partial = PartialAnswer()
         self.text = ""
 
-    def take(self, *pieces: Piece, now: float = 0.0) -> str:
+    def take(self, *pieces: StreamedPart, now: float = 0.0) -> str:
         for piece in pieces:
             if shown := self.partial.take(piece, now):
                 self.text = shown.text if shown.begins else self.text + shown.text
         return self.text
 
 
-def live(place: int, end: int, after: int = 3) -> Piece:
-    return Piece(after, place, TEXT[place:end])
+def live(place: int, end: int, after: int = 3) -> StreamedPart:
+    return StreamedPart(after, place, TEXT[place:end])
 
 
-def again(place: int, end: int, after: int = 3) -> Piece:
+def again(place: int, end: int, after: int = 3) -> StreamedPart:
     return live(place, end, after)._replace(is_repeated=True)
 
 

@@ -13,7 +13,7 @@ from agentmesh.domain.changes import Change, lines_of, remark
 from agentmesh.domain.rows import Ref
 from agentmesh.tui.commands.calls import SAY, Call, Done, Review
 from agentmesh.tui.commands.messages import ActionDone
-from agentmesh.tui.review.diff_view import DiffView
+from agentmesh.tui.review.diff_view import ReviewView
 from agentmesh.tui.review.page import ReviewPage
 from tests.fixtures.mesh import Mesh
 from tests.store.test_changes import edit
@@ -40,11 +40,11 @@ def reviewed(*changes: Change, is_cut: bool = False) -> Done:
     return Done(review=Review(Ref(ROOT, "root"), changes, is_cut=is_cut, has_below=below))
 
 
-async def opened(show: Show, *changes: Change, is_cut: bool = False) -> DiffView:
+async def opened(show: Show, *changes: Change, is_cut: bool = False) -> ReviewView:
     await enter(show, "/diff")
     await show.post(ActionDone(asked(show)[-1], ROOT, reviewed(*changes, is_cut=is_cut)))
     await show.until(lambda: isinstance(show.app.screen, ReviewPage))
-    return show.app.screen.query_one(DiffView)
+    return show.app.screen.query_one(ReviewView)
 
 
 async def note(show: Show, text: str, *keys: str) -> None:
@@ -151,9 +151,9 @@ def test_notes_stay_when_the_page_is_left_and_can_be_changed_and_removed():
 def test_a_click_moves_and_a_double_click_notes():
     async def scene(show: Show) -> None:
         view = await opened(show, changed())
-        await show.pilot.click(DiffView, offset=(9, 5))
+        await show.pilot.click(ReviewView, offset=(9, 5))
         assert view._cursor == 5
-        await show.pilot.click(DiffView, offset=(9, 5), times=2)
+        await show.pilot.click(ReviewView, offset=(9, 5), times=2)
         await show.until(lambda: show.app.screen.query_one(Input).has_focus)
 
     puppet(scene)

@@ -6,7 +6,7 @@ import pytest
 
 from agentmesh.domain.ids import MailId
 from agentmesh.store.reader import QueryResult
-from agentmesh.tui.board.table import Table
+from agentmesh.tui.board.table import TablePage
 from agentmesh.tui.commands.calls import INTERRUPT_TREE, TAKE_BACK, Call, Done, Failed
 from agentmesh.tui.commands.messages import ActionDone
 from agentmesh.tui.screen import MainScreen
@@ -284,7 +284,7 @@ def test_the_table_of_a_query_scrolls_and_shows_everything_as_text():
                 Call("sql", ("select 1",)), id_of("root"), Done(table=QueryResult(["name", "other"], [25, 25], rows))
             )
         )
-        assert isinstance(show.app.screen, Table)
+        assert isinstance(show.app.screen, TablePage)
         assert "row 1   [/x]" in show.text
         assert "∅" in show.text
         assert "100 rows" in show.text

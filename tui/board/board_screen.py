@@ -18,7 +18,7 @@ from agentmesh.tui.board.board_table import BoardTable
 from agentmesh.tui.commands.calls import SAY, Call
 from agentmesh.tui.commands.messages import CallRequested
 from agentmesh.tui.input.bindings import bindings_of
-from agentmesh.tui.session.feed_calls import See, Watch
+from agentmesh.tui.session.feed_calls import See, WatchAgents
 from agentmesh.tui.session.watching import MINUTES, Watched
 from agentmesh.tui.widgets.confirm import Confirm
 from agentmesh.tui.widgets.dialog import Dialog
@@ -208,7 +208,7 @@ class BoardScreen(Dialog[None]):
         watched = Watched(tuple(face.id for face in in_sight), tuple(strips[:room]), self._everywhere)
         if watched != self._watched:
             self._watched = watched
-            self.app.post_message(Watch(watched))
+            self.app.post_message(WatchAgents(watched))
             self._refresh_strips()
 
     # Keys
@@ -244,7 +244,7 @@ class BoardScreen(Dialog[None]):
             self._close()
 
     def _close(self) -> None:
-        self.app.post_message(Watch(Watched()))
+        self.app.post_message(WatchAgents(Watched()))
         self.dismiss(None)
 
     def action_move(self, by: int) -> None:

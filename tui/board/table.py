@@ -20,7 +20,7 @@ _WIDTH, _ROWS = 120, 5000
 """Most characters of a cell, and most rows that are shown."""
 
 
-class Table(Dialog[None]):
+class TablePage(Dialog[None]):
     """Rows and columns; foreign text, so never markup."""
 
     def __init__(self, query: str, answer: QueryResult) -> None:

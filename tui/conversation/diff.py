@@ -14,7 +14,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
-from agentmesh.tui.conversation.diff_lines import DiffLine, Piece, Row, parse, side_by_side, stacked
+from agentmesh.tui.conversation.diff_lines import DiffLine, LinePart, Row, parse, side_by_side, stacked
 from agentmesh.tui.widgets.lines import drawn
 
 SIDE_BY_SIDE = 120
@@ -87,7 +87,7 @@ class DiffView(Widget):
         right = self._cell(row.right, width - half - 1, lambda line: line.new)
         return Content.assemble(left, ("│", "$panel"), right)
 
-    def _cell(self, piece: Piece | None, width: int, number: Callable[[DiffLine], int | None]) -> Content:
+    def _cell(self, piece: LinePart | None, width: int, number: Callable[[DiffLine], int | None]) -> Content:
         """Return a piece of a line with its number and its sign; the rest of a wrapped line has neither."""
         if piece is None:
             return Content(" " * width)

@@ -32,7 +32,7 @@ class DiffLine(NamedTuple):
         return self.old if self.sign == "-" else self.new
 
 
-class Piece(NamedTuple):
+class LinePart(NamedTuple):
     """What one row shows of a line."""
 
     line: int
@@ -43,8 +43,8 @@ class Piece(NamedTuple):
 class Row(NamedTuple):
     """A row: one piece, or in a diff side by side the old one and the new one."""
 
-    left: Piece | None
-    right: Piece | None = None
+    left: LinePart | None
+    right: LinePart | None = None
 
 
 def parse(diff: str) -> list[DiffLine]:
@@ -131,18 +131,18 @@ def _matched(olds: list[int], news: list[int]) -> Iterator[tuple[list[int], list
         yield olds[place : place + 1], news[place : place + 1]
 
 
-def _filled(pieces: list[Piece], count: int) -> Iterable[Piece | None]:
+def _filled(pieces: list[LinePart], count: int) -> Iterable[LinePart | None]:
     return [*pieces, *[None] * (count - len(pieces))]
 
 
-def _pieces(lines: Sequence[DiffLine], place: int, width: int) -> list[Piece]:
+def _pieces(lines: Sequence[DiffLine], place: int, width: int) -> list[LinePart]:
     """Return a line in pieces that fit; nothing of it is ever left out."""
     text, width = lines[place].text, max(width, 2)
     if len(text) <= width // 2 or (text.isascii() and len(text) <= width):
-        return [Piece(place, 0, len(text))]
+        return [LinePart(place, 0, len(text))]
     if text.isascii():
-        return [Piece(place, start, min(start + width, len(text))) for start in range(0, len(text), width)]
-    return [Piece(place, start, end) for start, end in _wrapped(text, width)]
+        return [LinePart(place, start, min(start + width, len(text))) for start in range(0, len(text), width)]
+    return [LinePart(place, start, end) for start, end in _wrapped(text, width)]
 
 
 def _wrapped(text: str, width: int) -> Iterator[tuple[int, int]]:

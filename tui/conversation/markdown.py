@@ -40,7 +40,7 @@ class Line(NamedTuple):
     """What a copy has before this line: a blank if the line was wrapped."""
 
 
-class Part(NamedTuple):
+class TextPart(NamedTuple):
     """Text with ``first`` before its first line and ``rest`` before the others."""
 
     content: Content
@@ -88,7 +88,9 @@ class Table(NamedTuple):
 class Block:
     """A block of the outermost level: a paragraph, a table, one item of a list, ..."""
 
-    def __init__(self, parts: Sequence[Part | Rule | Table], *, is_item: bool = False, continues: bool = False) -> None:
+    def __init__(
+        self, parts: Sequence[TextPart | Rule | Table], *, is_item: bool = False, continues: bool = False
+    ) -> None:
         self._is_item, self._continues = is_item, continues
         self._parts = parts
         self._laid_out: tuple[int, list[Line]] = (0, [])
@@ -120,7 +122,7 @@ def parse(text: str) -> list[Source]:
 
 def rough(text: str, *, is_code: bool) -> Block:
     """Return unparsed text as a block that continues the one before."""
-    return Block([Part(Content(text.expandtabs(4)), _EMPTY, _EMPTY, _CODE if is_code else "")], continues=True)
+    return Block([TextPart(Content(text.expandtabs(4)), _EMPTY, _EMPTY, _CODE if is_code else "")], continues=True)
 
 
 @cache
@@ -154,20 +156,20 @@ _BULLETS = "•▪‣"
 
 def _flow(
     nodes: Iterable[SyntaxTreeNode], first: Content, rest: Content, depth: int = 0
-) -> Iterator[Part | Rule | Table]:
+) -> Iterator[TextPart | Rule | Table]:
     """Return the parts of blocks inside another, with blank lines between them but before a list in an item."""
     for place, node in enumerate(nodes):
         if place and not (depth and node.type in _LISTS):
-            yield Part(_EMPTY, rest, rest)
+            yield TextPart(_EMPTY, rest, rest)
         yield from _parts(node, rest if place else first, rest, depth)
 
 
-def _parts(node: SyntaxTreeNode, first: Content, rest: Content, depth: int = 0) -> Iterator[Part | Rule | Table]:
+def _parts(node: SyntaxTreeNode, first: Content, rest: Content, depth: int = 0) -> Iterator[TextPart | Rule | Table]:
     match node.type:
         case "heading":
-            yield Part(_inline(node).stylize_before(_HEADINGS.get(node.tag, "bold")), first, rest)
+            yield TextPart(_inline(node).stylize_before(_HEADINGS.get(node.tag, "bold")), first, rest)
         case "fence" | "code_block":
-            yield Part(_code(node), first, rest, _CODE)
+            yield TextPart(_code(node), first, rest, _CODE)
         case "blockquote":
             bar = Content.styled("▌ ", "$dim")
             yield from _flow(node.children, first + bar, rest + bar)
@@ -181,16 +183,16 @@ def _parts(node: SyntaxTreeNode, first: Content, rest: Content, depth: int = 0) 
         case "hr":
             yield Rule(first)
         case _:
-            yield Part(_inline(node), first, rest)
+            yield TextPart(_inline(node), first, rest)
 
 
-def _item(item: SyntaxTreeNode, first: Content, rest: Content, depth: int = 0) -> Iterator[Part | Rule | Table]:
+def _item(item: SyntaxTreeNode, first: Content, rest: Content, depth: int = 0) -> Iterator[TextPart | Rule | Table]:
     mark = f"{item.info}. " if item.info else f"{_BULLETS[depth % len(_BULLETS)]} "
     first, rest = first + Content.styled(mark, "$text-primary"), rest + Content(" " * len(mark))
     if item.children:
         yield from _flow(item.children, first, rest, depth + 1)
     else:
-        yield Part(_EMPTY, first, rest)
+        yield TextPart(_EMPTY, first, rest)
 
 
 def _align(cell: SyntaxTreeNode) -> Align:

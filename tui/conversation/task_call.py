@@ -16,7 +16,7 @@ from agentmesh.domain.figures import count, plural
 from agentmesh.domain.text import one_line
 from agentmesh.tui.conversation import tool_text
 from agentmesh.tui.conversation.entries import ToolCall
-from agentmesh.tui.conversation.tool_call import Look, ToolCallView
+from agentmesh.tui.conversation.tool_call import StateLook, ToolCallView
 from agentmesh.tui.session.tasks import Task, TaskMark, TaskResult, ended
 from agentmesh.tui.theme import ROLES
 from agentmesh.tui.widgets.message import message
@@ -104,12 +104,12 @@ class TaskCallView(ToolCallView):
         return self._face.name if self._face and self._known is self._given and not self.is_settled else ""
 
     @property
-    def look(self) -> Look:
+    def look(self) -> StateLook:
         """How the task stands."""
         known = self._known
         if known is None or (known.mark is TaskMark.RUNNING and self._is_cut):
             return super().look
-        return Look(known.mark.glyph, known.mark.label, ROLES[known.mark.role])
+        return StateLook(known.mark.glyph, known.mark.label, ROLES[known.mark.role])
 
     @property
     def outcome(self) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agentmesh.domain.rows import Request
 
 
-class Look(NamedTuple):
+class StateLook(NamedTuple):
     """How a state looks."""
 
     glyph: str
@@ -35,13 +35,13 @@ class Look(NamedTuple):
 class CallState(Enum):
     """How a call stands."""
 
-    OPEN = Look("◌", "runs", "$text-accent")
-    ASKING = Look("!", "waits for you", "bold $text-warning")
+    OPEN = StateLook("◌", "runs", "$text-accent")
+    ASKING = StateLook("!", "waits for you", "bold $text-warning")
     """A person has to allow or to answer it."""
-    CUT = Look("✗", "cut off", "$text-error")
+    CUT = StateLook("✗", "cut off", "$text-error")
     """Its agent was killed meanwhile."""
-    DONE = Look("✓", "", "$text-success")
-    FAILED = Look("✗", "failed", "$text-error")
+    DONE = StateLook("✓", "", "$text-success")
+    FAILED = StateLook("✗", "failed", "$text-error")
 
 
 _NOT_YET = object()
@@ -64,7 +64,7 @@ class ToolCallLine(Widget):
         if self._runs and self._call.since is not None:
             self._timer = self.set_interval(1, self.refresh)
 
-    def show(self, look: Look, outcome: str, unfolded: bool, seconds: float | None, *, runs: bool) -> None:
+    def show(self, look: StateLook, outcome: str, unfolded: bool, seconds: float | None, *, runs: bool) -> None:
         """Show how the call stands."""
         self._look, self._outcome, self._unfolded, self._runs = look, outcome or look.word, unfolded, runs
         self._took = "" if seconds is None else tool_text.took(seconds)
@@ -170,7 +170,7 @@ class ToolCallView(EntryView):
         return self._diff is not None and self._diff.count("\n") <= OPEN_LINES
 
     @property
-    def look(self) -> Look:
+    def look(self) -> StateLook:
         """How the call stands, as it looks."""
         return self._state.value
 

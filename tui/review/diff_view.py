@@ -33,7 +33,7 @@ _SIDEWAYS = 8
 """Columns at a key."""
 
 
-class DiffView(ScrollView, can_focus=True):
+class ReviewView(ScrollView, can_focus=True):
     """The page's lines, and each note below its line."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

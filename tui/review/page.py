@@ -17,7 +17,7 @@ from textual.widgets import Input
 from agentmesh.domain.changes import EACH, HONEST, FileChanges, by_file
 from agentmesh.domain.figures import plural
 from agentmesh.tui.commands.calls import Review
-from agentmesh.tui.review.diff_view import DiffView
+from agentmesh.tui.review.diff_view import ReviewView
 from agentmesh.tui.review.lines import page_lines, places
 from agentmesh.tui.review.notes import Notes, message
 from agentmesh.tui.widgets import dialog
@@ -46,7 +46,7 @@ class ReviewPage(Dialog[None]):
         super().__init__()
         self._review, self._notes, self._send = review, notes, send
         self._files: Sequence[FileChanges] = by_file(review.changes)
-        self._view = DiffView(page_lines(self._files))
+        self._view = ReviewView(page_lines(self._files))
         self._field = Input(id="note")
         self._foot = Plain(classes="detail", id="foot")
 
@@ -78,7 +78,7 @@ class ReviewPage(Dialog[None]):
         else:
             self.dismiss(None)
 
-    @on(DiffView.NoteWanted)
+    @on(ReviewView.NoteWanted)
     def action_note(self) -> None:
         """Open the field for a note on the line under the cursor."""
         anchor = self._view.under_cursor

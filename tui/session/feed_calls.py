@@ -79,7 +79,7 @@ class See(FeedCall):
 
 
 @message
-class Watch(FeedCall):
+class WatchAgents(FeedCall):
     """The board shows other agents now; without any it was closed."""
 
     watched: Watched

@@ -15,7 +15,7 @@ from agentmesh.tui.session.rows import call_key
 _LIVE = "live "
 
 
-class Piece(NamedTuple):
+class StreamedPart(NamedTuple):
     """A part of an answer in progress."""
 
     after: int
@@ -45,7 +45,7 @@ class HintBatch:
         """An agent, a wait or the session changed."""
         self.details = False
         """An open board shows other agents than before."""
-        self.streams: dict[AgentId, list[Piece | None]] = {}
+        self.streams: dict[AgentId, list[StreamedPart | None]] = {}
         """Per agent: pieces of live text, and None for each change of its rows or state between them."""
         self.outputs: dict[AgentId, CallOutput] = {}
         """Per agent: what its running call has written last."""
@@ -129,7 +129,7 @@ def _agent(text: str) -> AgentId | None:
         return None
 
 
-def _live(payload: str) -> dict[AgentId, Piece]:
+def _live(payload: str) -> dict[AgentId, StreamedPart]:
     """Return live text by agent. A malformed payload gives nothing: the rows come anyway."""
     return {agent: piece for agent, said in _by_agent(payload, _LIVE) if (piece := _piece(said))}
 
@@ -150,9 +150,9 @@ def _by_agent(payload: str, begins: str) -> Iterator[tuple[AgentId, Any]]:
         yield from ((agent, said) for name, said in entries.items() if (agent := _agent(name)))
 
 
-def _piece(said: Any) -> Piece | None:
+def _piece(said: Any) -> StreamedPart | None:
     match said:
         case [int(after), int(place), str(text)]:
-            return Piece(after, place, text)
+            return StreamedPart(after, place, text)
         case _:
             return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agentmesh.tui.session.hints import Piece
+from agentmesh.tui.session.hints import StreamedPart
 
 _GAP = "…"
 """Stands for missed text until it is repeated."""
@@ -61,11 +61,11 @@ class PartialAnswer:
         self._ask_at = None
         return True
 
-    def take(self, piece: Piece, now: float) -> Shown | None:
+    def take(self, piece: StreamedPart, now: float) -> Shown | None:
         """Take a piece; return what to show of it, None if nothing."""
         return self._take_repeated(piece, now) if piece.is_repeated else self._take_live(piece, now)
 
-    def _take_live(self, piece: Piece, now: float) -> Shown | None:
+    def _take_live(self, piece: StreamedPart, now: float) -> Shown | None:
         begins = piece.after != self.after or piece.place < self._place
         if begins:
             self._begin(piece.after)
@@ -78,7 +78,7 @@ class PartialAnswer:
         self._place = piece.place + len(piece.text)
         return Shown((_GAP if is_missed else "") + piece.text, begins)
 
-    def _take_repeated(self, piece: Piece, now: float) -> Shown | None:
+    def _take_repeated(self, piece: StreamedPart, now: float) -> Shown | None:
         is_ours = piece.after == self.after
         begins = piece.place == 0 and not (is_ours and self._is_whole)
         if begins:

@@ -11,7 +11,7 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import Kind
 from agentmesh.store import board as store
 from agentmesh.store import requests, sessions, tasks
-from agentmesh.tui.session.hints import Piece
+from agentmesh.tui.session.hints import StreamedPart
 from agentmesh.tui.session.messages import OlderRows, RowsArrived, TextStreamed
 from agentmesh.tui.session.partial import PartialAnswer
 from agentmesh.tui.session.rows import call_key, ends_message
@@ -129,7 +129,7 @@ class Followed:
         rows = self._read(store.newest, self._agent, WINDOW, before_seq)
         self._post(OlderRows(self._agent, rows, bool(rows) and rows[0].seq > 1))
 
-    def update(self, parts: Sequence[Piece | None], *, catch_up: bool, anew: bool = False) -> None:
+    def update(self, parts: Sequence[StreamedPart | None], *, catch_up: bool, anew: bool = False) -> None:
         """Post live text and new rows in the order of their hints; None stands for rows.
 
         ``catch_up`` reads rows at the end.
@@ -148,7 +148,7 @@ class Followed:
         """Return whether to ask for the beginning of the message in progress; the next time is later."""
         return self._partial.is_to_ask(time.monotonic()) and may_stream
 
-    def _stream(self, parts: Sequence[Piece | None]) -> None:
+    def _stream(self, parts: Sequence[StreamedPart | None]) -> None:
         """Post pieces of messages whose rows are still unread: the last piece of an answer may come after its row."""
         text, begins, now = "", False, time.monotonic()
         for part in parts:
@@ -161,7 +161,7 @@ class Followed:
         if text or begins:
             self._post(TextStreamed(self._agent, text, begins))
 
-    def _is_late(self, part: Piece) -> bool:
+    def _is_late(self, part: StreamedPart) -> bool:
         """Whether the row of its message was posted already. A failed message may begin again after the same row."""
         goes_on = part.after == self._partial.after or (part.place == 0 and self._may_begin)
         return part.after < self._answered or (part.after < self._failed and not goes_on)

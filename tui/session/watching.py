@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agentmesh.app import Mesh
     from agentmesh.app.databases import Databases
     from agentmesh.store.board import Ran
-    from agentmesh.tui.session.hints import Piece
+    from agentmesh.tui.session.hints import StreamedPart
 
 MINUTES = 10
 """Length of the strip that shows when agents worked."""
@@ -77,7 +77,7 @@ class Watching:
         left = max(1 - one.context_tokens / window, 0.0) if window and one.context_tokens else None
         return Details(one.model_calls, one.since, last_line(one.said), left, one.conflicts)
 
-    def stream(self, streams: Mapping[AgentId, Sequence[Piece | None]]) -> None:
+    def stream(self, streams: Mapping[AgentId, Sequence[StreamedPart | None]]) -> None:
         """Post the last line of each text in progress."""
         lines = {}
         for agent in self._watched.agents:
