@@ -18,11 +18,10 @@ from textual.message import Message
 from textual.notifications import SeverityLevel
 
 from agentmesh.domain.errors import AgentmeshError
-from agentmesh.tui import received
+from agentmesh.tui import feed_messages
 from agentmesh.tui.board.terminal_news import TerminalNews
 from agentmesh.tui.commands.calls import Done, Failed
 from agentmesh.tui.commands.messages import ActionDone, CallRequested
-from agentmesh.tui.connection import Connection, find_session, prepare
 from agentmesh.tui.conversation.memory import Tidying, collect_seldom
 from agentmesh.tui.input.bindings import suspend_binding, textual_keymap
 from agentmesh.tui.input.history import History
@@ -33,6 +32,7 @@ from agentmesh.tui.input.theme_switch import ThemeSwitch
 from agentmesh.tui.screen import MainScreen
 from agentmesh.tui.session.feed_calls import FeedCall, Unfollow
 from agentmesh.tui.session.messages import BoardChanged, FromFeed, Moved, RowsArrived, TextStreamed
+from agentmesh.tui.shown_session import ShownSession, find_session, prepare
 from agentmesh.tui.themed_app import ThemedApp
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
         self._history = history or History(None)
         self.main = MainScreen(keymap, self._history, Path.cwd(), "")
         self._streamed_at = 0.0
-        self._connection: Connection | None = None
+        self._shown: ShownSession | None = None
         self._themes = ThemeSwitch(self, lambda text, style: self.main.call_after_refresh(self.main.say, text, style))
         self._unchanged = ExitStack()
 
@@ -143,8 +143,8 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
         """Stop looking, keep what was typed, and give the terminal its title back."""
         self.main.composer.keep_typed()
         self._news.end_title()
-        if self._connection:
-            self._connection.link.stop()
+        if self._shown:
+            self._shown.link.stop()
 
     @work
     async def _open(self) -> None:
@@ -186,11 +186,11 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
             case Moved():
                 await self._follow(message)
                 return
-        await received.show(self.main, message)
+        await feed_messages.show(self.main, message)
         if isinstance(message, BoardChanged):
             self._news.take(message.board)
-        elif isinstance(message, RowsArrived) and self._connection:
-            self._connection.rows_arrived(message)
+        elif isinstance(message, RowsArrived) and self._shown:
+            self._shown.rows_arrived(message)
 
     async def _follow(self, moved: Moved) -> None:
         """Show the session in the database that it has moved to; what covers it is left to the person first."""
@@ -212,8 +212,8 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
 
     @on(FeedCall)
     def _call_feed(self, call: FeedCall) -> None:
-        if self._connection:
-            call.make(self._connection.link.feed)
+        if self._shown:
+            call.make(self._shown.link.feed)
 
     async def on_board_screen_went(self, event: BoardScreen.Went) -> None:
         """Go to the agent, if need be in its own session. (Named as Textual finds it: the board is imported later.)"""
@@ -270,8 +270,8 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
                 self._submit(event)
 
     def _submit(self, event: CallRequested) -> None:
-        if self._connection:
-            self._connection.submit(event.call, event.agent_id, event.time)
+        if self._shown:
+            self._shown.submit(event.call, event.agent_id, event.time)
 
     def _confirm_kill(self, event: CallRequested) -> None:
         from agentmesh.tui.board.kill_question import ask_before_kill, kill_question
@@ -303,7 +303,7 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
 
     def notify(self, message: str, *, severity: SeverityLevel = "information", **_: Any) -> None:
         """Say it in the last line; a toast of Textual would cover the newest text of the conversation."""
-        self.main.say(message, received.STYLES[severity])
+        self.main.say(message, feed_messages.STYLES[severity])
 
     # Sessions
 
@@ -335,9 +335,9 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
         """Show another session on a new screen with a new link; ``taken`` is held input and typed text for it."""
         self.main.composer.keep_typed()
         self.main.presenter.close()
-        if self._connection:
-            self._connection.end()
-            self.run_worker(self._connection.link.stop, thread=True)
+        if self._shown:
+            self._shown.end()
+            self.run_worker(self._shown.link.stop, thread=True)
         self.session = session
         welcome = self.opened.welcome if self.opened else ""
         self.main = MainScreen(self._keys, self._history, Path(session.workdir), welcome)
@@ -354,8 +354,8 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
             self.main.show_board(board)
             self._news.take(board)  # what the next ones are compared with
         make_link = partial(self._make_link, opened, session, board)
-        self._connection = Connection(self.main, opened, session, make_link, self.post_message)
-        link = self._connection.link
+        self._shown = ShownSession(self.main, opened, session, make_link, self.post_message)
+        link = self._shown.link
         self.call_after_refresh(link.start)  # its threads would delay the first board by 3 ms
         self.set_timer(_READY, link.get_ready)
         self.set_timer(_READY, self._looking.resume)
@@ -367,5 +367,5 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
 
     @work(exclusive=True, group="around")
     async def _look_around(self) -> None:
-        if self._connection:
-            await self._connection.look_around()
+        if self._shown:
+            await self._shown.look_around()

@@ -23,9 +23,9 @@ from agentmesh.tui.board.finished_calls import FinishedCalls
 from agentmesh.tui.board.interrupt_key import InterruptKey
 from agentmesh.tui.board.leave_key import LeaveKey
 from agentmesh.tui.board.navigation import Navigation
-from agentmesh.tui.board.outward import title_of
 from agentmesh.tui.board.rotation import Direction
 from agentmesh.tui.board.status_lines import StatusLines
+from agentmesh.tui.board.title_and_notifications import title_of
 from agentmesh.tui.board.tree_opener import TreeOpener
 from agentmesh.tui.commands.calls import ANSWER, TAKE_BACK, Call, next_mode
 from agentmesh.tui.commands.messages import CallRequested
@@ -40,7 +40,7 @@ from agentmesh.tui.input.history import History
 from agentmesh.tui.input.key_line import KeyLine
 from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.input.prompt import Prompt
-from agentmesh.tui.input.quiet import QuietInput
+from agentmesh.tui.input.quiet_input import QuietInput
 from agentmesh.tui.requests.presenter import RequestPresenter
 from agentmesh.tui.session.feed_calls import See, Seek
 from agentmesh.tui.session.messages import RowsArrived
@@ -242,9 +242,9 @@ class MainScreen(Screen[None]):
 
     def action_open_board(self) -> None:
         """Show all agents at a glance."""
-        from agentmesh.tui.requests import words
+        from agentmesh.tui.requests.request_text import asks
 
-        self.boards.open(words.asks)
+        self.boards.open(asks)
 
     def action_next_need(self) -> None:
         """Go to the next agent that cannot go on without a person."""

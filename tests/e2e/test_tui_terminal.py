@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 
-from agentmesh.tui.board.outward import POP_TITLE, PUSH_TITLE
+from agentmesh.tui.board.title_and_notifications import POP_TITLE, PUSH_TITLE
 from tests.fixtures.engine import Rig, say
 from tests.fixtures.terminal import Desk
 

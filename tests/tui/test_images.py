@@ -13,7 +13,7 @@ from agentmesh.domain.states import Kind
 from agentmesh.tui.commands.mentions import NamedFile, look_for
 from agentmesh.tui.conversation import tool_text
 from agentmesh.tui.conversation.entries import ChatMessage, entries_of
-from agentmesh.tui.input.dropped import as_mentions
+from agentmesh.tui.input.dropped_images import as_mentions
 from tests.fixtures.pictures import png
 from tests.tui.piloting import Show, puppet
 

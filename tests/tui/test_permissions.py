@@ -142,7 +142,7 @@ def test_the_feed_tells_what_is_asked_and_by_whom_it_was_answered(mesh: Mesh, db
 
 def test_a_whole_screen_asks_answers_and_hears_of_the_mode(mesh: Mesh, db: Database, tmp_path, monkeypatch):
     monkeypatch.setattr("agentmesh.tui.requests.guarded_dialog.GRACE", 0.0)
-    monkeypatch.setattr("agentmesh.tui.input.quiet.QUIET", 0.0)
+    monkeypatch.setattr("agentmesh.tui.input.quiet_input.QUIET", 0.0)
     first, second = asked(mesh), asked(mesh, "other")
 
     async def scene() -> None:

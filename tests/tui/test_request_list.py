@@ -17,7 +17,7 @@ from agentmesh.tui.commands.messages import ActionDone
 from agentmesh.tui.requests.dialog import RequestDialog
 from agentmesh.tui.requests.queue import RequestQueue, grouped
 from agentmesh.tui.requests.request_list import RequestList
-from agentmesh.tui.requests.words import group_cells, group_in_full
+from agentmesh.tui.requests.request_text import group_cells, group_in_full
 from agentmesh.tui.screen import MainScreen
 from tests.tui.faces import NOW, asking, face, id_of, request
 from tests.tui.piloting import Puppet, Show, asked, puppet

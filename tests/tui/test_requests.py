@@ -19,7 +19,7 @@ from agentmesh.tui.requests.options import options
 from agentmesh.tui.requests.proposals import proposal
 from agentmesh.tui.requests.queue import RequestQueue
 from agentmesh.tui.requests.replies import BadEdit, always, edit_text, edited, proposed_rules, refused
-from agentmesh.tui.requests.words import banner, settled_text
+from agentmesh.tui.requests.request_text import banner, settled_text
 from agentmesh.tui.screen import MainScreen
 from agentmesh.tui.session.messages import RequestSettled
 from agentmesh.tui.widgets.formats import rule_text
@@ -231,7 +231,7 @@ def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let keys count at once; what is about the first moment says so itself."""
     monkeypatch.setattr("agentmesh.tui.requests.guarded_dialog.GRACE", 0.0)
     monkeypatch.setattr("agentmesh.tui.requests.guarded_dialog.BURST", 0.05)
-    monkeypatch.setattr("agentmesh.tui.input.quiet.QUIET", 0.0)
+    monkeypatch.setattr("agentmesh.tui.input.quiet_input.QUIET", 0.0)
 
 
 async def press(show: Show, *keys: str) -> None:
@@ -655,7 +655,7 @@ def test_it_opens_by_itself_as_soon_as_nothing_is_typed(monkeypatch):
 
 
 def test_a_key_of_the_last_moment_holds_a_dialog_back(monkeypatch):
-    monkeypatch.setattr("agentmesh.tui.input.quiet.QUIET", 3600.0)
+    monkeypatch.setattr("agentmesh.tui.input.quiet_input.QUIET", 3600.0)
 
     async def scene(show: Show) -> None:
         await press(show, "x", "backspace")

@@ -115,7 +115,7 @@ SCENES: dict[str, tuple[Callable[[Show], Awaitable[None]], tuple[int, int]]] = {
 
 @pytest.mark.parametrize("name", SCENES)
 def test_it_looks_as_in_the_picture(name, tmp_path, monkeypatch):
-    monkeypatch.setattr("agentmesh.tui.input.quiet.QUIET", 0.0)
+    monkeypatch.setattr("agentmesh.tui.input.quiet_input.QUIET", 0.0)
     monkeypatch.setattr("agentmesh.tui.app._LOOK", 3600.0)  # else what is read around comes into some of them
     scene, size = SCENES[name]
     drawn: list[str] = []

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agentmesh.app import Mesh
     from agentmesh.app.databases import Databases
     from agentmesh.domain.rows import Session
-    from agentmesh.tui.input.quiet import QuietInput
+    from agentmesh.tui.input.quiet_input import QuietInput
 
 
 async def choose_session(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from agentmesh.tui.board.outward import POP_TITLE, PUSH_TITLE, Outward, set_title
+from agentmesh.tui.board.title_and_notifications import POP_TITLE, PUSH_TITLE, Notifier, set_title
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -23,12 +23,12 @@ class TerminalNews:
     def __init__(self, app: App[None], write: Callable[[str], None]) -> None:
         """``write`` hands a sequence to the terminal."""
         self._app, self._write = app, write
-        self._outward: Outward | None = None
+        self._notifier: Notifier | None = None
         self._has_title = self._is_gathering = False
 
     def begin(self, settings: Tui, environ: Mapping[str, str]) -> None:
         """Tell what the settings allow from now on."""
-        self._outward = Outward(self._write, environ, notify=settings.notify, rings=settings.bell)
+        self._notifier = Notifier(self._write, environ, notify=settings.notify, rings=settings.bell)
         self._has_title = settings.title
         self.begin_title()
 
@@ -49,12 +49,12 @@ class TerminalNews:
 
     def take(self, board: Board) -> None:
         """Tell soon what is new on a board, if nobody looks at the screen."""
-        outward = self._outward
-        if outward and outward.take(board, is_focused=self._app.app_focus) and not self._is_gathering:
+        notifier = self._notifier
+        if notifier and notifier.take(board, is_focused=self._app.app_focus) and not self._is_gathering:
             self._is_gathering = True
             self._app.set_timer(_GATHER, self._tell)
 
     def _tell(self) -> None:
         self._is_gathering = False
-        if self._outward:
-            self._outward.tell(is_focused=self._app.app_focus)
+        if self._notifier:
+            self._notifier.tell(is_focused=self._app.app_focus)

@@ -239,7 +239,7 @@ class Prompt(TextArea):
         event.prevent_default()
         event.stop()
         if not self.read_only:
-            from agentmesh.tui.input.dropped import as_mentions  # not before a paste
+            from agentmesh.tui.input.dropped_images import as_mentions  # not before a paste
 
             pasted = printable(event.text.replace("\r\n", "\n").replace("\r", "\n"))
             self.insert(as_mentions(pasted) or self._pastes.fold(pasted))

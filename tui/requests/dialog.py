@@ -23,7 +23,7 @@ from agentmesh.tui.requests.guarded_dialog import LOW, GuardedDialog
 from agentmesh.tui.requests.options import Option, options
 from agentmesh.tui.requests.proposals import Proposal
 from agentmesh.tui.requests.replies import BadEdit, Reply, always, edit_text, edited, proposed_rules, refused
-from agentmesh.tui.requests.words import lineage
+from agentmesh.tui.requests.request_text import lineage
 from agentmesh.tui.widgets import dialog
 from agentmesh.tui.widgets.plain import Plain
 from agentmesh.tui.widgets.scrolling import scroll_by

@@ -17,10 +17,10 @@ from agentmesh.tui.board.navigation import Navigation
 from agentmesh.tui.commands.calls import ANSWER, Call
 from agentmesh.tui.commands.messages import CallRequested
 from agentmesh.tui.input.keys import Keymap
-from agentmesh.tui.input.quiet import LOOK, QuietInput
+from agentmesh.tui.input.quiet_input import LOOK, QuietInput
 from agentmesh.tui.requests.queue import RequestQueue
 from agentmesh.tui.requests.replies import Reply
-from agentmesh.tui.requests.words import banner, settled_text
+from agentmesh.tui.requests.request_text import banner, settled_text
 from agentmesh.tui.widgets.lines import Lines
 
 if TYPE_CHECKING:

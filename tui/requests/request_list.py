@@ -23,7 +23,7 @@ from agentmesh.tui.requests.field import Field
 from agentmesh.tui.requests.guarded_dialog import LOW, GuardedDialog
 from agentmesh.tui.requests.queue import RequestGroup, grouped
 from agentmesh.tui.requests.replies import Reply, refused
-from agentmesh.tui.requests.words import group_cells, group_in_full
+from agentmesh.tui.requests.request_text import group_cells, group_in_full
 from agentmesh.tui.widgets import dialog
 from agentmesh.tui.widgets.message import message
 from agentmesh.tui.widgets.plain import Plain

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.store import board as store
-from agentmesh.tui.session.everybody import EverybodyReader
+from agentmesh.tui.session.agents_everywhere import EverybodyReader
 from agentmesh.tui.session.messages import DetailsRead, LinesStreamed
 from agentmesh.tui.session.state import Details
 

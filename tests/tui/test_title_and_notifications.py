@@ -6,7 +6,15 @@ import pytest
 from textual import events
 
 from agentmesh.config.schema import Tui
-from agentmesh.tui.board.outward import Outward, asks, ends, notification, protocol_of, set_title, title_of
+from agentmesh.tui.board.title_and_notifications import (
+    Notifier,
+    asks,
+    ends,
+    notification,
+    protocol_of,
+    set_title,
+    title_of,
+)
 from tests.tui.faces import asking, board, face, request
 from tests.tui.piloting import Show, puppet
 
@@ -72,25 +80,25 @@ def test_requests_failures_and_the_end_of_the_work_are_news():
 
 def test_news_are_gathered_and_told_only_while_nobody_looks():
     written: list[str] = []
-    outward = Outward(written.append, {}, notify="osc9")
+    notifier = Notifier(written.append, {}, notify="osc9")
     running, idle = board(face("root", None, "running")), board()
-    assert not outward.take(running, is_focused=False), "a first board has no news"
-    assert outward.take(board(face("root", None, "running", requests=(request("root"),))), is_focused=False)
-    assert outward.take(idle, is_focused=False)
-    outward.tell(is_focused=False)
+    assert not notifier.take(running, is_focused=False), "a first board has no news"
+    assert notifier.take(board(face("root", None, "running", requests=(request("root"),))), is_focused=False)
+    assert notifier.take(idle, is_focused=False)
+    notifier.tell(is_focused=False)
     assert written == ["\x1b]9;agentmesh: root asks: bash, root finished\x1b\\\a"]
-    outward.take(running, is_focused=False)
-    assert not outward.take(idle, is_focused=True)
-    outward.tell(is_focused=False)
+    notifier.take(running, is_focused=False)
+    assert not notifier.take(idle, is_focused=True)
+    notifier.tell(is_focused=False)
     assert len(written) == 1
 
 
 def test_without_a_bell_there_is_none():
     written: list[str] = []
-    outward = Outward(written.append, {}, notify="off", rings=False)
-    outward.take(board(face("root", None, "running")), is_focused=False)
-    outward.take(board(), is_focused=False)
-    outward.tell(is_focused=False)
+    notifier = Notifier(written.append, {}, notify="off", rings=False)
+    notifier.take(board(face("root", None, "running")), is_focused=False)
+    notifier.take(board(), is_focused=False)
+    notifier.tell(is_focused=False)
     assert written == [""]
 
 

@@ -42,7 +42,7 @@ def find_session(opened: Opened, session: SessionId, database: str) -> tuple[Mes
     return answers.some()[database]
 
 
-class Connection:
+class ShownSession:
     """One session on its screen. After ``end`` the app gets no message of it."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What the screen tells outside of itself: the terminal's title, its bell, and notifications of the desktop.
+"""What a board tells outside of the screen: the terminal's title, its bell, and notifications of the desktop.
 
 Texts in them are foreign: they are on one line, short, and without a character that a terminal would obey.
 """
@@ -91,7 +91,7 @@ def ends(before: Board, now: Board) -> Iterator[str]:
             yield f"{face.name} finished"
 
 
-class Outward:
+class Notifier:
     """Gathers what happens for a moment, and tells it in one notification while nobody looks at the terminal."""
 
     def __init__(
