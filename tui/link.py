@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Opened(NamedTuple):
-    """What was opened while the first frame was on the screen."""
+    """The session, opened while the first frame was on the screen, and its surroundings."""
 
     mesh: Mesh
     session: Session
@@ -34,9 +34,9 @@ class Opened(NamedTuple):
     board: Board | None = None
     """The first board, read while other modules were imported."""
     databases: Databases | None = None
-    """All databases, if there are several; ``mesh`` is that of the session in view."""
+    """All databases, if there are several; ``mesh`` belongs to the session in view."""
     remark: str = ""
-    """What the person should know of them at the start."""
+    """A remark for the person about the databases, at the start."""
 
 
 class Link:
@@ -66,7 +66,7 @@ class Link:
         return self._mesh.custom_commands(Path(self._session.workdir) if is_here else None)
 
     def types(self) -> Mapping[str, AgentType]:
-        """Return the agent types of the session's directory; those of another host's are not known here."""
+        """Return the agent types of the session's directory; types in a directory of another host are not known."""
         return self._mesh.agent_types(Path(self._session.workdir)).types
 
     def start(self) -> None:

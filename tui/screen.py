@@ -128,11 +128,11 @@ class MainScreen(Screen[None]):
             self._refresh_lines()
 
     def on_unmount(self) -> None:
-        """Give up what was kept."""
+        """Give up the board that was kept mounted."""
         self.boards.give_up()
 
     def on_mount(self) -> None:
-        """Say what is still to come."""
+        """Say that the session is being opened."""
         self._refresh_lines()
 
     # What is shown
@@ -155,12 +155,12 @@ class MainScreen(Screen[None]):
         self.boards.show_board(board)
 
     def show_trouble(self, sentence: str | None) -> None:
-        """Say what is wrong with the way to the database or to a worker; None: nothing."""
+        """Show a problem with the database or with a worker, in a sentence; None: there is no problem."""
         self.status_lines.trouble = sentence
         self._refresh_lines()
 
     def show_around(self, around: Surroundings) -> None:
-        """Show what the status line says beside the board."""
+        """Show the facts of the status line that no board has."""
         if around != self.status_lines.around:
             self.status_lines.around = around
             self._refresh_lines()
@@ -210,14 +210,14 @@ class MainScreen(Screen[None]):
     # What was asked for
 
     def asked(self, call: Call, agent_id: AgentId, at: float) -> None:
-        """Show what is on its way; ``at``: when it was asked for, as ``time.monotonic()``."""
+        """Show that a call is on its way; ``at`` is the ``time.monotonic()`` at which it was asked for."""
         self._leave_key.end()
         self.pending_calls.began(call, agent_id, at)
         self._refresh_lines()
         self.set_timer(LATE, self._refresh_lines)
 
     def answered(self, call: Call, agent_id: AgentId, *, failed: bool, goto: AgentId | None) -> None:
-        """Show that it was done or failed, and go to ``goto`` unless the person went elsewhere since."""
+        """Show that a call was done or failed, and go to ``goto`` unless the person went elsewhere since."""
         self.finished_calls.follow(call, agent_id, failed=failed, goto=goto)
         self._refresh_lines()
         if failed and call.name == ANSWER:

@@ -1,4 +1,4 @@
-"""Connects the app with the session that a screen shows: its feed, its commands, and what surrounds it."""
+"""The session that a screen shows. It hands the feed's messages on to the app, and the app's calls to the commands."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def prepare(main: MainScreen, opened: Opened, session: Session) -> None:
 
 
 def find_session(opened: Opened, session: SessionId, database: str) -> tuple[Mesh, Session]:
-    """Return a session and its mesh, which is that of ``database`` if there are several; may take a moment."""
+    """Return a session and its mesh, from ``database`` if there are several; this may take a moment."""
     from agentmesh.store import sessions
 
     if opened.databases is None or not database:
@@ -73,7 +73,7 @@ class ShownSession:
         self.link.actions.submit(call, agent_id)
 
     def rows_arrived(self, rows: RowsArrived) -> None:
-        """Count the context again if it is that of the agent in view."""
+        """Count the context again if these rows are of the agent in view."""
         if rows.agent_id == self._main.navigation.in_view:
             self._around.rows_arrived()
 

@@ -21,7 +21,7 @@ READABLE = 4.5
 
 
 def _chosen(background: str) -> dict[str, str]:
-    """Return how the line that is chosen in a list looks: dim words must be readable in it, and bold is no colour."""
+    """Return the style of the chosen line of a list: dim words must be readable in it, and bold is no colour."""
     return {
         "block-cursor-text-style": "none",
         "block-cursor-blurred-background": background,
@@ -70,7 +70,7 @@ _STANDS_OUT = 1.35
 
 
 NAMES = ("auto", "dark", "light", *sorted(name for name in BUILTIN_THEMES if not name.startswith("ansi")))
-"""What ``[tui] theme`` may be. The two themes of the terminal's own colours have none for our meanings."""
+"""The values of ``[tui] theme``. The two themes of the terminal's own colours have no colours for our meanings."""
 
 MEANINGS: Mapping[str, str] = {
     "needs you": "$text-warning",

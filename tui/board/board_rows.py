@@ -1,4 +1,4 @@
-"""What the board says: a line for each agent, how many of each kind there are, and who ran in the last minutes."""
+"""Lays out the board: a line for each agent, the number of agents of each kind, and the agents that ran lately."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class BoardRow(NamedTuple):
     face: AgentFace
     need: Need
     doing: str
-    """What it does, in words."""
+    """Its activity, in words."""
     session: str = ""
     """The title of its session, on a board of all sessions."""
     database: str = ""
@@ -103,7 +103,7 @@ def _searched(row: BoardRow) -> str:
 
 
 def _doing(board: Board, face: AgentFace, asks: Asks) -> str:
-    """Return what an agent does in words; empty if its state says it, or its last words say more."""
+    """Return an agent's activity in words; empty if its state says it, or its last words say more."""
     if face.requests:
         return asks(face.requests[0])
     if face.view.activity != "waiting":
@@ -253,7 +253,7 @@ class Columns:
 
 
 def strip(name: str, stretches: Collection[Ran], seconds: float, width: int, *, name_width: int) -> Line:
-    """Return when an agent worked within the last ``seconds``: a cell is filled if it did so at any time in it."""
+    """Return an agent's time line of the last ``seconds``: a cell is filled if the agent worked at any time in it."""
     room = max(width - name_width - 3, 1)
     cell = seconds / room
     filled = {

@@ -87,10 +87,10 @@ class BoardScreen(Dialog[None]):
         )
         self._table = BoardTable()
         self._writing: list[BoardRow] = []
-        """To whom the message goes that is being written."""
+        """The recipients of the message that is being written."""
 
     def compose(self) -> ComposeResult:
-        """Show the counts, the agents, who ran when, and the keys."""
+        """Show the counts, the agents, when each of them ran, and the keys."""
         with Vertical(id="board"):
             yield self._summary
             yield self._table

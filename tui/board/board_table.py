@@ -42,7 +42,7 @@ class BoardTable(Widget, can_focus=True):
         self._drawn_for: object = None
         self.selected: set[AgentId] = set()
         self.empty = ""
-        """What stands there without a row."""
+        """Shown in place of rows if there are none."""
 
     @property
     def highlighted(self) -> BoardRow | None:
@@ -157,7 +157,7 @@ class BoardTable(Widget, can_focus=True):
         return self._lines
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Return what is selected of the lines in sight."""
+        """Return the selected text of the lines in sight."""
         return selection.extract("\n".join(plain(line) for line in self._laid_out())), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:  # noqa: ARG002 - Textual's

@@ -1,4 +1,4 @@
-"""Follows what a person asked for until it is done: where its outcome leads, and who gets a text back."""
+"""Follows a call until it is done: goes where its outcome leads, and gives a refused text back to its agent's input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class FinishedCalls:
-    """Knows whether an outcome may still move the view: where the person went since is their last wish."""
+    """Moves the view to where a call leads, unless the person has gone elsewhere since: that is their last wish."""
 
     def __init__(self, navigation: Navigation, composer: Composer, pending_calls: PendingCalls) -> None:
         self._navigation, self._composer, self._pending_calls = navigation, composer, pending_calls

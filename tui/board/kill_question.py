@@ -1,4 +1,4 @@
-"""What to ask before a kill that also ends agents at work."""
+"""The question before a kill that also ends agents at work."""
 
 from __future__ import annotations
 

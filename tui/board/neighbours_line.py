@@ -58,7 +58,7 @@ def _path(near: Neighbours, face: AgentFace, most: int) -> Line:
 
 
 def _below(board: Board, agent: AgentId, near: Neighbours, word: str) -> Line:
-    """Return how many children there are, with a ``!`` if any agent below asks."""
+    """Return the number of children, with a ``!`` if any agent below asks."""
     if not near.children:
         return ()
     more = "" if board.is_whole else "+"

@@ -48,7 +48,7 @@ async def choose_session(
 
 
 def _listed(mesh: Mesh, databases: Databases | None) -> tuple[list[tuple[SessionSummary, Mesh, str]], str]:
-    """Return the newest sessions of all databases, each with its mesh and its database's name, and who is silent."""
+    """Return the newest sessions of all databases, each with its mesh and database, and the missing databases."""
     if databases is None:
         return [(one, mesh, "") for one in mesh.database.run(sessions.list_sessions)], ""
     answers = databases.ask(lambda mesh: (mesh, mesh.database.run(sessions.list_sessions)))

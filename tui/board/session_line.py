@@ -49,7 +49,7 @@ def status_line(
     answers: str,
     around: Surroundings,
 ) -> Line:
-    """Return what a person wants to know at a glance; ``trouble`` (LinkChanged) comes first.
+    """Return the status line of a session; ``trouble`` (LinkChanged) comes first.
 
     ``answers`` is the key that answers requests. If there is no room, the least important pieces go first.
     """

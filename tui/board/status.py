@@ -1,4 +1,4 @@
-"""What the agent in view waits for and does, as styled pieces: what they say, not how they look."""
+"""The status layer and the activity of the agent in view, as styled pieces with roles instead of colours."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def spinner(
     answers: str,
     since: float,
 ) -> str:
-    """Return what the agent does, for how long and the key that interrupts it; empty while it is not running.
+    """Return the agent's activity, its time so far, and the key that interrupts it; empty while it is not running.
 
     A shell command of the person comes first; the key ends it. ``now`` is ``time.monotonic()``; ``answers`` is the key
     that answers requests, ``since`` when the activity was first seen: a pause counts down from there. For example

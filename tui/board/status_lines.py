@@ -1,4 +1,4 @@
-"""The lines around the input: what the agent in view waits for and does, its neighbours, and the session."""
+"""The lines around the input: waits and activity of the agent in view, its neighbours, and the session."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class StatusLines:
         self.separator = Lines(id="separator")
         self.status_line = Lines(id="status-line")
         self.trouble: str | None = None
-        """What is wrong with the way to the database or to a worker; None: nothing."""
+        """A problem with the database or with a worker, in a sentence; None: there is no problem."""
         self.around = Surroundings()
-        """What is known beside the board; the rate comes from the boards."""
+        """Facts that no board has; only their rate is made from boards."""
         self._rate = CostRate()
         self._doing: tuple[AgentId, str] | None = None
         self._doing_since = 0.0

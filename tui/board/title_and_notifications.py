@@ -38,7 +38,7 @@ def title_of(board: Board | None, face: AgentFace | None) -> str:
 
 
 def protocol_of(environ: Mapping[str, str], wanted: str) -> str:
-    """Return how the terminal shows notifications: as wanted, with ``auto`` as its environment says."""
+    """Return the protocol for notifications: the wanted one, or for ``auto`` the protocol of this terminal."""
     if wanted in ("off", "osc9", "osc777", "osc99"):
         return wanted
     term, program = environ.get("TERM", ""), environ.get("TERM_PROGRAM", "") or environ.get("LC_TERMINAL", "")

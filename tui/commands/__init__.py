@@ -1,1 +1,1 @@
-"""What a person asks for: slash commands and their arguments, understood, completed and carried out."""
+"""Slash commands and other requests of a person: parsed, completed and carried out."""

@@ -1,4 +1,4 @@
-"""Images that a message names by ``@``: stored, and what to tell the person about them."""
+"""Stores the images that a message names by ``@``, and says whether the model sees them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Attachments(NamedTuple):
 
     references: Sequence[Mapping[str, Any]] = ()
     remark: str = ""
-    """What to tell the person; empty if the agent is shown them."""
+    """A remark for the person if the agent's model cannot see them; else empty."""
 
 
 def of(ctx: CommandContext, recipient: AgentId, text: str) -> Attachments:
@@ -32,5 +32,5 @@ def of(ctx: CommandContext, recipient: AgentId, text: str) -> Attachments:
 
 
 def remark_on(ctx: CommandContext, model: str) -> str:
-    """Return what to tell the person about images for this model; empty if it is shown them."""
+    """Return the remark for the person if this model cannot see images; else an empty text."""
     return "" if ctx.mesh.models.sees(model) else f"{model} cannot see images: it reads only their names."

@@ -19,7 +19,7 @@ from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.context import CommandContext
 
 _TOKENS = " tokens"
-"""What follows a number of tokens."""
+"""Follows a number of tokens."""
 
 
 def budget(ctx: CommandContext, *words: str) -> Done:
@@ -50,7 +50,7 @@ def cost(ctx: CommandContext) -> Done:
 
 
 def _sentence(ref: Ref | None, budget: Budget | None) -> str:
-    """Return what a budget is now, in one line."""
+    """Describe a budget in one line."""
     subject = f"{ref.name} and all below it" if ref else "The session"
     caps = [line for line in budget.lines() if line.cap is not None] if budget else []
     if not caps:

@@ -1,4 +1,4 @@
-"""What a person asked for, and the outcome. ``parse`` and keys make calls; ``run`` carries them out."""
+"""Calls of a person, and their outcomes. ``parse`` and keys make calls; ``run`` carries them out."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Call(NamedTuple):
 
 
 _MODES = (PermissionMode.ASK, PermissionMode.EDITS, PermissionMode.PLAN)
-"""What the key for modes goes round; ``all`` is only ever typed."""
+"""The modes that the key goes through; ``all`` can only be typed."""
 
 
 def next_mode(now: PermissionMode) -> Call:
@@ -79,7 +79,7 @@ class Problem(NamedTuple):
 
 
 class Review(NamedTuple):
-    """What an agent, with all below it, changed in files."""
+    """The files that an agent, with all below it, has changed."""
 
     agent: Ref
     changes: Sequence[Change]
@@ -92,7 +92,7 @@ class Review(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What to ask a person before something is done."""
+    """A question to a person before something is done."""
 
     text: str
     detail: str
@@ -100,7 +100,7 @@ class Question(NamedTuple):
     args: tuple[str, ...]
     """The arguments with which a yes calls the command."""
     refused: str = "Nothing was written"
-    """What to say after a no."""
+    """The remark after a no."""
 
 
 class ModelList(NamedTuple):
@@ -115,29 +115,29 @@ class Done(NamedTuple):
     """A call that was carried out."""
 
     text: str = ""
-    """What to tell the person, printable; empty if new rows say enough."""
+    """A sentence for the person, printable; empty if new rows say enough."""
     goto: AgentId | None = None
     """The agent that the view moves to."""
     session: Session | None = None
     """A session to show instead of this one (/new)."""
     table: QueryResult | None = None
-    """What /sql returned."""
+    """The rows of /sql, /cost and others."""
     timeline: Timeline | None = None
-    """What /timeline shows."""
+    """For /timeline."""
     hits: Sequence[Hit] = ()
-    """What /search found, for the person to choose from."""
+    """The hits of /search, for the person to choose from."""
     databases: Mapping[SessionId, str] | None = None
     """If it has looked into all sessions: the database of each that was found; the name is empty if there is one."""
     review: Review | None = None
-    """What /diff shows."""
+    """For /diff."""
     points: Sequence[Point] = ()
     """Where a fork can begin, or what to rewind to, for the person to choose from."""
     question: Question | None = None
-    """What must be agreed to first; nothing was done yet."""
+    """A question that needs a yes first; nothing was done yet."""
     models: ModelList | None = None
-    """What /model offers."""
+    """For /model alone."""
     draft: str = ""
-    """What to put into the prompt (a message that was taken back)."""
+    """A text for the prompt: a message that was taken back."""
 
 
 class Failed(NamedTuple):
@@ -146,4 +146,4 @@ class Failed(NamedTuple):
     text: str
     hint: str = ""
     typed: str = ""
-    """What to put back into the prompt; empty if it is not worth typing again."""
+    """The text to put back into the prompt; empty if it is not worth typing again."""

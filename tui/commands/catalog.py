@@ -10,7 +10,7 @@ from typing import NamedTuple
 from agentmesh.domain.states import PermissionMode
 
 EXPORT_FORMATS = ("html", "md", "jsonl")
-"""What /export writes, and how its files end."""
+"""The formats of /export, which are also the endings of its files."""
 
 MODES: Mapping[str, str] = MappingProxyType(
     {
@@ -24,7 +24,7 @@ MODES: Mapping[str, str] = MappingProxyType(
 
 
 class Argument(Enum):
-    """What an argument is: how it is completed."""
+    """The kind of an argument: ``complete`` and ``parse`` go by it."""
 
     AGENT = "agent"
     RECIPIENTS = "agents that get a message"
@@ -63,7 +63,7 @@ class Parameter(NamedTuple):
     many: bool = False
     """Any number of them, to the end."""
     value: str = ""
-    """What an option takes, in a word: ``NAME``."""
+    """The value of an option, in a word: ``NAME``."""
 
     @property
     def usage(self) -> str:
@@ -83,7 +83,7 @@ class Command(NamedTuple):
     on_screen: bool = False
     """The app carries it out itself (agents, board, help, ...); others go to ``CommandRunner.submit``."""
     missing: str = ""
-    """What to say if a required argument is missing, where the usage alone says too little."""
+    """The answer if a required argument is missing and the usage alone says too little."""
 
     @property
     def usage(self) -> str:

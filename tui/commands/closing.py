@@ -36,7 +36,7 @@ def close(mesh: Mesh, session: Session) -> str:
 
 
 def line(left: board.Left, session: Session, *, newest: bool) -> str:
-    """Return how many agents go on, and how to come back."""
+    """Return the closing line: the number of agents that go on, and the command that leads back."""
     back = "agentmesh -c" if newest else f"agentmesh --resume {short(session.id)}"
     if not left.running:
         return f"Go on with: {back}"

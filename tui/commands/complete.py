@@ -35,11 +35,11 @@ class Completion(NamedTuple):
     """One entry of the completion's list."""
 
     text: str
-    """What stands in the input instead of ``[start:cursor]``."""
+    """Replaces ``[start:cursor]`` of the input."""
     start: int
     """Where in the input the replaced part begins."""
     shown: str
-    """What the list shows."""
+    """The text in the list."""
     description: str = ""
 
 
@@ -50,7 +50,7 @@ def completions(
     custom: Mapping[str, CustomCommand],
     types: Callable[[], Mapping[str, AgentType]],
 ) -> list[Completion]:
-    """Return what may stand at the cursor of a slash command: its name, or the argument's values; best first.
+    """Return the completions at the cursor of a slash command: names, or values of the argument; best first.
 
     Empty for anything but a slash command (``input.files`` completes ``@``).
     """
@@ -111,7 +111,7 @@ def _parameter(command: Command, rest: str) -> Parameter | None:
 
 
 def _values(kind: Argument, board: Board) -> Sequence[tuple[str, str]]:
-    """Return what an argument of this kind may be, each with a description."""
+    """Return the possible values of an argument of this kind, each with a description."""
     everybody = list(board.faces.values())
     match kind:
         case Argument.AGENT:

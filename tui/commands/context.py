@@ -1,4 +1,4 @@
-"""What every command handler gets: the mesh, the session, and the agent in view."""
+"""The context of a command: the mesh, the session, and the agent in view."""
 
 from __future__ import annotations
 

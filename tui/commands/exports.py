@@ -37,7 +37,7 @@ def export(ctx: CommandContext, *words: str) -> Done:
 
 
 def timeline(ctx: CommandContext, who: str | None = None) -> Done:
-    """Show who did what when: everybody, or an agent with all below it."""
+    """Show when each agent did what: all agents of the session, or one with all below it."""
     from agentmesh.export import lanes
     from agentmesh.store.export import snapshot
 
@@ -59,7 +59,7 @@ def _asked(words: Sequence[str]) -> tuple[str, str]:
 
 
 def _path(ctx: CommandContext, name: str, given: str) -> Path:
-    """Return where to write: relative to the session's directory; without a file, a name that is free."""
+    """Return the path to write to, relative to the session's directory; without a file, a name that is free."""
     folder = Path(ctx.session.workdir)
     if given:
         try:

@@ -94,7 +94,7 @@ def _refuse_own_capture(own: bool | None) -> None:
 
 
 def _shape(args: tuple[str, ...]) -> tuple[Shape, tuple[str, ...]]:
-    """Return what differs from the parent, with the form of the report, and the other arguments."""
+    """Return the child's differences from its parent, with the form of its report, and the other arguments."""
     given: dict[str, str] = {}
     while args and args[0] in _SHAPE:
         given[args[0]], args = args[1], args[2:]
@@ -120,7 +120,7 @@ def _parts(args: tuple[str, ...]) -> tuple[str | None, tuple[str | None, str | N
 def _fork_at(ctx: CommandContext, point: str, name: str | None, prompt: str | None, own: bool | None) -> Done:
     """Make a child that begins where the agent in view was at a row (``@12``), and go to it.
 
-    ``@`` lists the places. What is dead has no children: a new session begins with a copy.
+    ``@`` lists the places. A dead agent has no new children, so a new session begins with a copy of it.
     """
     _refuse_in_capture(ctx)
     me = ctx.run_idempotent(agents.get, ctx.in_view)

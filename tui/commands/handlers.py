@@ -1,4 +1,4 @@
-"""Carries out calls through the store: one function per command, named like it. ``settings`` has those of settings."""
+"""Carries out calls through the store: one function per command, named like it. Larger ones have their own modules."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _FIELDS = 5
 
 
 def later(ctx: CommandContext, words: str = "") -> Done:
-    """Send a message to the agent in view when it is due, cancel one, or list those of the session."""
+    """Send a message to the agent in view when it is due, cancel one, or list the session's messages."""
     first, _, rest = words.strip().partition(" ")
     if not first:
         return _listed(ctx)
@@ -37,7 +37,7 @@ def later(ctx: CommandContext, words: str = "") -> Done:
 
 
 def _read(first: str, rest: str) -> tuple[When, str, str]:
-    """Return when the message is due, how to say that, and its text."""
+    """Return the time when the message is due, that time in words, and the text."""
     if first == "cron":
         return _read_cron(rest)
     if first == "every":

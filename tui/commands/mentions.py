@@ -1,4 +1,4 @@
-"""What ``@`` means in the input: at its beginning an agent that the text goes to, everywhere else a file."""
+"""Reads ``@`` in the input: at its beginning it names the agent that the text goes to, everywhere else a file."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def addressed(text: str) -> Addressed | None:
 
 
 def file_names(text: str) -> Sequence[str]:
-    """Return what follows an ``@`` in a text, in its order; at most a few."""
+    """Return the names that follow an ``@`` in a text, in their order; at most a few."""
     return list(dict.fromkeys(quoted or bare for quoted, bare in MENTION.findall(text)))[:_MOST]
 
 
 def look_for(names: Sequence[str], workdir: Path) -> Sequence[NamedFile]:
-    """Return what these names are in a directory."""
+    """Look these names up in a directory."""
     return [_named(name, workdir) for name in names]
 
 

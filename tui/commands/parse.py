@@ -42,7 +42,7 @@ _VALUE = re.compile(r'"([^"\n]*)"(?=\s|$)|\S+')
 """The value of an option; quotes around several words."""
 _ROW = re.compile(r"@[0-9]{0,15}")
 _AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}")
-"""What the database takes as a name without changing it."""
+"""A name that the database takes without changing it."""
 
 
 def parse(
@@ -93,7 +93,7 @@ def nearest(name: str, custom: Iterable[str] = ()) -> str | None:
 
 
 def _custom(command: CustomCommand, stripped: str, typed: str, capturing: bool) -> Call | Problem:
-    """Return what a custom command says, as a message or captured; or the call of one that does more."""
+    """Return the call of a custom command: its text as a message or captured, or the command itself if it does more."""
     found = _NAME.match(stripped)
     arguments = stripped[found.end() :] if found else ""
     said = command.expand(arguments)
@@ -170,7 +170,7 @@ def _options(command: Command, rest: str) -> tuple[list[str], str, str]:
 
 
 def _wrong_value(parameter: Parameter, value: str) -> str:
-    """Return what is wrong with a value of a closed set."""
+    """Return a sentence about a value that does not fit its parameter; empty if it fits."""
     shown = one_line(value, 30)
     match parameter.kind:
         case Argument.MODE if value not in list(PermissionMode):

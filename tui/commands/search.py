@@ -49,7 +49,7 @@ def _everywhere(ctx: CommandContext, words: str) -> Done:
 def _answers(
     ctx: CommandContext, words: str
 ) -> tuple[Mapping[str, tuple[list[searches.Hit], searches.Reach]], list[str]]:
-    """Return what each database has found, and which ones have not answered in time."""
+    """Return the hits of each database, and the databases that have not answered in time."""
 
     def look(mesh: Mesh) -> tuple[list[searches.Hit], searches.Reach]:
         run = mesh.database.run

@@ -35,7 +35,7 @@ _LISTED = 40
 
 
 class _Merge(NamedTuple):
-    """What to merge, and how."""
+    """The agent to merge, and the way to do it."""
 
     who: str | None
     is_preview: bool
@@ -43,7 +43,7 @@ class _Merge(NamedTuple):
 
 
 class _Parts(NamedTuple):
-    """What to take back."""
+    """The parts to take back."""
 
     files: bool
     conversation: bool

@@ -14,7 +14,7 @@ from agentmesh.tui.conversation.prose import Prose, is_plain
 from agentmesh.tui.widgets.plain import Plain
 
 _LINES, _CHARACTERS = 24, 4000
-"""What is shown of a long text while it is folded."""
+"""The shown beginning of a long text while it is folded."""
 
 
 class ChatMessageView(EntryView):
@@ -28,7 +28,7 @@ class ChatMessageView(EntryView):
         super().__init__(said.key, classes="said -user" if said.by_user else "said -mail")
 
     def compose(self) -> ComposeResult:
-        """Show who speaks and the beginning of it."""
+        """Show the sender and the beginning of the message."""
         note = f"  ({self._said.note})" if self._said.note else ""
         yield Plain(Content.assemble((f"▌ {self._said.who}", "bold"), (note, "$dim")), classes="head")
         if self._said.by_user or self.can_fold:
@@ -61,7 +61,7 @@ class ChatMessageView(EntryView):
 
 
 def _beginning(text: str) -> str:
-    """Return what is shown of a text at first; all of it unless it is clearly longer."""
+    """Return the beginning that is shown of a folded text; all of it unless it is clearly longer."""
     lines = text.split("\n")
     if len(lines) <= 2 * _LINES and len(text) <= 2 * _CHARACTERS:
         return text

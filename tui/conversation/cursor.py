@@ -1,4 +1,4 @@
-"""What the keys do with the entry that has the focus, and how they get there."""
+"""Finds the entry that a key acts on: the one with the focus, or the newest that fits."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _TAB = 4
 _JOINERS = "\u200d\ufe0f"
 """They may make what stands before them wider."""
 _SEPARATORS = str.maketrans({"\u2028": "\\u2028", "\u2029": "\\u2029"})
-"""What other programs take for the end of a line is written out."""
+"""Characters that other programs take for the end of a line are written out."""
 
 
 class DiffLine(NamedTuple):
@@ -33,7 +33,7 @@ class DiffLine(NamedTuple):
 
 
 class LinePart(NamedTuple):
-    """What one row shows of a line."""
+    """The part of a line that one row shows."""
 
     line: int
     start: int

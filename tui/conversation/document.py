@@ -74,7 +74,7 @@ def _parsed(kept: tuple[Block, ...], last: tuple[Block, ...], tail: str) -> Docu
 
 
 def _end(tail: str, known: int) -> int | None:
-    """Return where the first block of a long text ends, or None; the first ``known`` characters contain no end."""
+    """Return the end of the first block of a long text, or None; the first ``known`` characters contain no end."""
     if fence := _FENCE.match(tail):
         mark = fence[1]
         closing = re.compile(rf"^ {{0,3}}{mark[0]}{{{len(mark)},}}[ \t]*\n", re.MULTILINE)

@@ -25,7 +25,7 @@ class ChatMessage(NamedTuple):
 
 
 class ModelMessage(NamedTuple):
-    """What the agent's model wrote in one step."""
+    """The text and the reasoning that the agent's model wrote in one step."""
 
     key: str
     text: str
@@ -204,7 +204,7 @@ def _mail_taken_by_wait(row: Row) -> Iterator[ChatMessage]:
 
 
 def _compacted(content: Mapping[str, Any]) -> str:
-    """Return what a summary did, in a line."""
+    """Return the outcome of a summary in a line."""
     before, after = (content.get(f"tokens_{when}") for when in ("before", "after"))
     figures = f" from about {before:,} to {after:,} tokens" if before and after else ""
     kept = content.get("kept") or 0

@@ -32,12 +32,12 @@ class Line(NamedTuple):
     """One line of a width."""
 
     before: Content
-    """What stands at its left: indentation, a bullet, the bar of a quotation."""
+    """The text at its left: indentation, a bullet, the bar of a quotation."""
     content: Content
     fill: str = ""
     """The style of all that is right of ``before``, to the end of the line."""
     between: str = "\n"
-    """What a copy has before this line: a blank if the line was wrapped."""
+    """A copy has this before the line: a blank if the line was wrapped."""
 
 
 class TextPart(NamedTuple):

@@ -42,7 +42,7 @@ class ModelMessageView(EntryView):
 
     @property
     def text(self) -> str:
-        """What the model wrote, for the clipboard."""
+        """The model's text, for the clipboard."""
         return self._answer.text if self._answer else self._written + "".join(self._coming)
 
     def compose(self) -> ComposeResult:

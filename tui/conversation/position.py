@@ -1,4 +1,4 @@
-"""What is kept of a scrollback without its widgets: the reading position and the folds."""
+"""The state of a scrollback that is kept without its widgets: the reading position and the folds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Folds:
         self.all_calls: bool | None = None
         """Whether a person unfolded or folded all calls; None: neither yet."""
         self.chosen: dict[str, bool] = {}
-        """What a person unfolded (True) or folded since, by key."""
+        """The entries that a person unfolded (True) or folded since, by key."""
 
     def wanted(self, view: EntryView) -> bool:
         """Return whether an entry is to be unfolded."""

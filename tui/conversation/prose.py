@@ -109,7 +109,7 @@ class Prose(Widget):
     # Selection
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Return what is selected; what was wrapped is one line again."""
+        """Return the selected text; a wrapped line is one line again."""
         return "".join(self._selected(selection)), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:  # noqa: ARG002 - Textual's

@@ -62,7 +62,7 @@ class Scrollback(WindowedScroll, can_focus=False):
         self._live: ModelMessageView | None = None
         self._results: dict[str, ToolResult] = {}
         self._outputs: dict[str, str] = {}
-        """What running calls have written last, by key."""
+        """The last lines that each running call has written, by key."""
         self._gone: list[range] = []
         """Seqs of rows that the model is no longer sent."""
         self._oldest = 0

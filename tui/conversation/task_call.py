@@ -81,7 +81,7 @@ class TaskCallView(ToolCallView):
         """How far a batch is."""
 
     def compose(self) -> ComposeResult:
-        """Show the line of the call and that of the sub-agent."""
+        """Show the line of the call and the line of the sub-agent."""
         yield from super().compose()
         yield self._worker
 
@@ -151,7 +151,7 @@ class TaskCallView(ToolCallView):
 
     @property
     def _activity(self) -> str:
-        """What the sub-agent does, while its task runs."""
+        """The sub-agent's activity while its task runs."""
         if self.is_settled or self._face is None or self._given is None or self._given.mark is not TaskMark.RUNNING:
             return ""
         return fitted(self._face.activity, 40)

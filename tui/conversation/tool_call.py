@@ -86,7 +86,7 @@ class ToolCallLine(Widget):
         return Content.assemble(head, does, outcome, took)
 
     def _time(self) -> str:
-        """Return how long it took, or runs."""
+        """Return the time that it took, or has run so far."""
         if not self._runs or self._call.since is None:
             return self._took
         seconds = monotonic() - self._call.since
@@ -176,7 +176,7 @@ class ToolCallView(EntryView):
 
     @property
     def outcome(self) -> str:
-        """What came of it, in a few words; empty while it runs."""
+        """Its outcome in a few words; empty while it runs."""
         return tool_text.outcome(self._call.name, self._result) if self.is_settled else ""
 
     @property

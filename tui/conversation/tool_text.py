@@ -30,7 +30,7 @@ _NAMED = 5
 
 
 def headline(name: str, arguments: str) -> str:
-    """Return what a call does, in one line, without the tool's name."""
+    """Describe a call in one line, without the tool's name."""
     args = _object(arguments)
     if args is None:
         return one_line(arguments, _WIDTH)
@@ -175,7 +175,7 @@ def _bash(result: Mapping[str, Any]) -> str:
 
 
 def _listed(result: Mapping[str, Any]) -> str:
-    """Return what a search found, counted."""
+    """Return the number of hits of a search, in words."""
     for word in ("files", "matches", "lines", "entries"):
         if isinstance(result.get(word), list):
             return _plural(len(result[word]), {"matches": "matche"}.get(word, word.rstrip("s")))

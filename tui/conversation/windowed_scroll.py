@@ -26,7 +26,7 @@ class WindowedScroll(SteadyScroll, can_focus=False):
         self._more = False
         """Whether there are older ones than those that are known."""
         self._live: Widget | None = None
-        """What is below all entries: the message in progress."""
+        """The widget below all entries: the message in progress."""
         self._is_shifting = False
         self._sought: int | None = None
         """The row to go to as soon as there are rows."""

@@ -13,7 +13,7 @@ _UNBOUND = "unbound"
 
 
 def bindings_of(place: str) -> list[Binding]:
-    """Return the bindings of a place; ``Prompt`` handles those of the input itself."""
+    """Return the bindings of a place; ``Prompt`` handles the input's own keys."""
     return [
         Binding(key.keys, key.action, key.help, id=key.id, show=key.footer, tooltip=key.help)
         for key in DEFAULTS
@@ -27,7 +27,7 @@ def suspend_binding() -> Binding:
 
 
 def textual_keymap(keymap: Keymap) -> dict[str, str]:
-    """Return what the configuration changed, for ``App.set_keymap``."""
+    """Return the keys that the configuration changed, for ``App.set_keymap``."""
     true = {key.id: key.keys for place in ("screen", "scrollback", "board") for key in keymap.bindings(place)}
     return {
         key.id: true.get(key.id, _UNBOUND) for key in DEFAULTS if key.place != "prompt" and true.get(key.id) != key.keys

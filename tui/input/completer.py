@@ -1,4 +1,4 @@
-"""What can stand at the cursor of the input: slash commands and their arguments, agents and files after ``@``."""
+"""Completes at the cursor of the input: slash commands and their arguments, agents and files after ``@``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Completer:
         custom: Callable[[], Mapping[str, CustomCommand]],
         types: Callable[[], Mapping[str, AgentType]] = dict,
     ) -> Sequence[Completion]:
-        """Return what may stand at the cursor, best first; nothing before there is a board."""
+        """Return the completions at the cursor, best first; none before there is a board."""
         if board is None:
             return ()
         from agentmesh.tui.commands.complete import Completion, agents, completions, typed  # after the first frame

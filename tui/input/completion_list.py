@@ -17,7 +17,7 @@ _MOST = 8
 
 
 class CompletionList(OptionList, can_focus=False):
-    """What may stand at the cursor, with descriptions; the input has the focus and moves the highlight."""
+    """The completions with their descriptions; the input keeps the focus and moves the highlight."""
 
     def __init__(self) -> None:
         super().__init__(id="completion", markup=False)

@@ -85,7 +85,7 @@ class Composer(Horizontal):
         self._sign = Plain("❯ ", id="sign")
         self._history = history
         self.drafts = Drafts()
-        """What is typed for agents out of view."""
+        """Texts that are typed for agents out of view."""
         self._agent_id: AgentId | None = None
         self._capturing = self._is_dead = self._has_ended = False
         self._name = ""
@@ -231,7 +231,7 @@ class Composer(Horizontal):
 
     @property
     def held(self) -> Sequence[str]:
-        """What was entered for an agent that is on its way into view."""
+        """The input that was entered for agents on their way into view."""
         return [text for move in self._moves for text in move.held]
 
     def clear(self) -> bool:
@@ -328,7 +328,7 @@ def _word(text: str) -> str:
 
 
 def _ended(fork: str, leave: str) -> str:
-    """Say what can be done in a session without living agents."""
+    """Return the placeholder of a session without living agents: the keys that still do something."""
     ways = [f"Tab, {fork} begin a new one"] if fork else []
     ways += [f"{leave} twice leaves"] if leave else []
     return f"the session has ended: {'; '.join(ways)}".removesuffix(": ")

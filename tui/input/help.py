@@ -58,13 +58,13 @@ class Help(Dialog[None]):
 
 
 def _does(key: Key, keymap: Keymap) -> str:
-    """Return what a key does, and who has taken which default key from it."""
+    """Describe a key, and name the binding that has taken a default key from it."""
     lost = keymap.lost(key.id)
     return f"{key.help}\n({lost})" if lost else key.help
 
 
 def _about(command: CustomCommand) -> str:
-    """Return what a custom command does, and the file that says so."""
+    """Describe a custom command, and name its file."""
     hidden = "\nnot used: a built-in command has this name" if command.name in COMMANDS else ""
     return f"{command.description}\n({command.kind}: {command.source}){hidden}"
 
@@ -77,7 +77,7 @@ class _Rows(Plain):
         self._rows = rows
 
     def get_content_height(self, _container: Size, _viewport: Size, width: int) -> int:
-        """Return how many lines there are at this width."""
+        """Return the number of lines at this width."""
         return sum(1 for _ in self._lines(width))
 
     def render(self) -> Content:

@@ -25,7 +25,7 @@ _SHORT = {
     "rotate.child": "child",
     "board.open": "board",
 }
-"""What is shown, in this order; a narrow screen leaves out the last of them."""
+"""The shown keys, in this order; a narrow screen leaves out the last of them."""
 _SHORT_OF_ENTRIES = {
     "entry.older": "",
     "entry.newer": "other entries",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _UNFOLDS = "folds.toggle"
 """The key that unfolds tool calls unfolds a long paste at the cursor first."""
 _BY_WORD = {"rotate.previous": "cursor_word_left", "rotate.next": "cursor_word_right"}
-"""What these keys do while there is text."""
+"""These keys move by a word while there is text."""
 
 
 class Prompt(TextArea):
@@ -66,7 +66,7 @@ class Prompt(TextArea):
             if isinstance(binding, Binding)
             for key in binding.key.split(",")
         }
-        """What the text area itself does at keys: backspace, cursor keys and others."""
+        """The text area's own actions by key: backspace, cursor keys and others."""
         self._history = history
         self._pastes = FoldedPastes()
         self._vim: VimKeys | None = None

@@ -34,7 +34,7 @@ class VimKeys:
         self._area, self._walk, self._changed = area, walk, changed
         self.is_normal = False
         self._pending = ""
-        """What was typed of a command: a count, an operator, ``g``."""
+        """The typed beginning of a command: a count, an operator, ``g``."""
         self._register, self._is_linewise = "", False
 
     def take(self, key: str, character: str | None) -> bool:
@@ -117,7 +117,7 @@ class VimKeys:
             self._area.move_cursor((row, column - 1))
 
     def _line(self, at: int) -> tuple[int, int]:
-        """Return where the line of a place begins and ends."""
+        """Return the beginning and the end of the line of a place."""
         text = self._area.text
         end = text.find("\n", at)
         return text.rfind("\n", 0, at) + 1, len(text) if end < 0 else end
@@ -169,7 +169,7 @@ class VimKeys:
             self.insert()
 
     def _lines(self, motion: str, count: int) -> tuple[int, int]:
-        """Return where the lines begin and end that ``dd``, ``3dd``, ``dj`` or ``dk`` mean."""
+        """Return the beginning and the end of the lines that ``dd``, ``3dd``, ``dj`` or ``dk`` mean."""
         row, last = self._area.cursor_location[0], self._area.document.line_count - 1
         first = max(row - count, 0) if motion == "k" else row
         until = row if motion == "k" else min(row + count - (motion != "j"), last)

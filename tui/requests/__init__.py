@@ -1,1 +1,1 @@
-"""What agents ask a person: which request comes next, its dialog, and the answers."""
+"""Requests of agents to a person: their order, their dialogs, and the answers."""

@@ -40,7 +40,7 @@ _AROUND = 16
 
 
 class _FieldText(NamedTuple):
-    """What the field is for."""
+    """The words around the field for one purpose."""
 
     says: str
     keys: str
@@ -64,11 +64,11 @@ _CONFIRMED = {
     "edits": "Accept all edits in the working directory? Again accepts",
     "rules": "Allow this from now on? Enter again allows it",
 }
-"""What is asked before an answer that allows more than one call."""
+"""The questions before an answer that allows more than one call."""
 
 
 class Rest(Vertical):
-    """What stands above or below the proposal; the proposal gets the remaining room."""
+    """The part above or below the proposal; the proposal gets the remaining room."""
 
     class Resized(Message):
         """Its height may have changed."""
@@ -105,9 +105,9 @@ class RequestDialog(GuardedDialog[Reply]):
             (key.keys.split(",") for key in keymap.bindings("screen") if key.id == "requests.answer"), []
         )
         self._for = ""
-        """What the field is for, while it is shown."""
+        """The purpose of the field while it is shown."""
         self._confirming = ""
-        """What was chosen once and counts the second time: "always", "edits"."""
+        """The choice that was made once and counts the second time: "always", "edits"."""
 
     @property
     def has_field(self) -> bool:
@@ -121,7 +121,7 @@ class RequestDialog(GuardedDialog[Reply]):
         return text if text.strip() else ""
 
     def compose(self) -> ComposeResult:
-        """Show who asks what, and the ways to answer."""
+        """Show the agent, its request, and the ways to answer."""
         with Vertical(classes="dialog request"):
             with Rest():
                 yield Plain(id="title", classes="title")
@@ -267,7 +267,7 @@ class RequestDialog(GuardedDialog[Reply]):
         self._show_keys()
 
     def _first_text(self, what: str) -> str:
-        """Return what stands in the field at first."""
+        """Return the first text of the field."""
         match what:
             case "always":
                 return proposed_rules(self.request)

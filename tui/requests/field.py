@@ -1,4 +1,4 @@
-"""A text field of a dialog. Enter submits; the keys for a new line and for the editor are those of the input."""
+"""A text field of a dialog. Enter submits; the keys for a new line and for the editor are the same as in the input."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Field(TextArea):
             if isinstance(binding, Binding)
             for key in binding.key.split(",")
         }
-        """What the text area does by bindings, which Textual would handle after later keys."""
+        """The text area's own actions by key: Textual would handle its bindings after later keys."""
 
     def put(self, text: str) -> None:
         """Replace the text, the cursor at its end."""

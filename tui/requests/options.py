@@ -21,7 +21,7 @@ class Option:
     key: str
     """One character; may be empty."""
     name: str
-    """What the dialog calls it."""
+    """Its name in the dialog."""
     label: str
     explained: str = ""
     value: str = ""

@@ -61,7 +61,7 @@ class RequestPresenter:
         self.is_held = False
         """Whether dialogs wait: a person is to pick another session first."""
         self.has_files = False
-        """Whether the session's files are those of this host."""
+        """Whether the session's files are on this host."""
         self._dialog: RequestDialog | RequestList | None = None
         self._looks = False
 
@@ -97,7 +97,7 @@ class RequestPresenter:
         return first is not None
 
     def settled(self, request: Request) -> None:
-        """Say who answered a request, unless it was answered here."""
+        """Tell the outcome of a request, unless it was answered here."""
         if not self.requests.was_answered_here(request.id):
             self._tell(settled_text(request), "$text-warning")
 

@@ -1,4 +1,4 @@
-"""What a waiting call would do, in full: a command as it is, a change of a file as a diff."""
+"""Shows a waiting call in full: a command as it is, a change of a file as a diff."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _SHOWN = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What is shown of a call; never markup."""
+    """The text that is shown of a call; never markup."""
 
     text: str
     path: str = ""
     """The file whose diff the text is; empty for any other text."""
     remark: str = ""
-    """What a person should know of it."""
+    """A remark for the person."""
 
 
 def proposal(request: Request, workdir: Path | None) -> Proposal:
-    """Return what the call would do; ``workdir`` is None if the session's files are on another host."""
+    """Return the call in full, or the question; ``workdir`` is None if the session's files are on another host."""
     arguments = request.arguments
     if request.kind == "question":
         return Proposal(visible(request.question or ""))
@@ -69,7 +69,7 @@ def _change(tool: str, arguments: dict[str, Any], workdir: Path | None) -> Propo
 
 
 def _write(path: str, content: str, before: str | None, workdir: Path | None) -> Proposal:
-    """Return what a write would do to a file with the text ``before``; None if that cannot be read."""
+    """Return the diff of a write to a file with the text ``before``; None if the file cannot be read."""
     is_there = workdir is not None and os.path.lexists(workdir / path)
     remarks = ["Its lines end with CRLF."] if _has_crlf(content) else []
     if before is None and is_there:

@@ -16,7 +16,7 @@ _OWN_LINE = frozenset({"write", "edit"})
 
 
 class RequestGroup(NamedTuple):
-    """A line of the list: one request, or those of several agents that the same rules would allow."""
+    """A line of the list: one request, or requests of several agents that the same rules would allow."""
 
     requests: tuple[Request, ...]
     """Oldest first; never empty."""
@@ -70,7 +70,7 @@ class RequestQueue:
         return any(one.id == request for one in self.waiting)
 
     def first(self, prefer: AgentId | None = None) -> Request | None:
-        """Return the request to answer first: that of the preferred agent, if it asks."""
+        """Return the request to answer first: the preferred agent's, if it asks."""
         of_agent = (one for one in self.waiting if one.agent_id == prefer)
         return next(of_agent, next(iter(self.held_back or self.waiting), None))
 
@@ -113,5 +113,5 @@ class RequestQueue:
         self._drafts[request] = text
 
     def draft(self, request: UUID) -> str:
-        """Return what was typed before."""
+        """Return the text that was typed before."""
         return self._drafts.get(request, "")

@@ -29,13 +29,13 @@ class Reply(NamedTuple):
     words: Mapping[str, Any] = field(default_factory=dict)
     """The answer, as ``agentmesh.answer`` takes it."""
     draft: str = ""
-    """What stands in the field, for the next time."""
+    """The text of the field, for the next time."""
     requests: tuple[Request, ...] = ()
-    """What is answered, or opened, from the list."""
+    """The requests of the list that are answered or opened."""
 
 
 def edit_text(request: Request) -> str:
-    """Return what a person may edit of a call: the command of bash, else all arguments as JSON."""
+    """Return the text of a call that a person may edit: the command of bash, else all arguments as JSON."""
     if _is_command(request):
         return printable(request.arguments["command"])
     return printable(json.dumps(request.arguments, indent=2, ensure_ascii=False))
@@ -86,8 +86,8 @@ def always(request: Request, text: str, workdir: Path) -> dict[str, Any]:
 
 
 def _allow_rule(line: str) -> Rule:
-    """Return the rule of a line; raise BadEdit if it is none, or allows too much."""
-    from agentmesh.config.forms import BadValue
+    """Return the rule of a line; raise BadEdit if the line is no rule, or allows too much."""
+    from agentmesh.config.forms import Refused
     from agentmesh.config.rules import parsed
     from agentmesh.domain.command_prefixes import breadth_objection
     from agentmesh.domain.permissions import Decision

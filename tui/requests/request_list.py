@@ -1,4 +1,4 @@
-"""The list of all that waits for a person: which agents ask what, and for how long; several are answered at once."""
+"""The list of all requests that wait for a person, with their agents and times; several can be answered at once."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ class RequestList(GuardedDialog[Reply]):
         self._show_keys()
 
     def _mark_of(self, group: RequestGroup) -> str:
-        """Return what stands before a line: whether all, some or none of its requests are marked."""
+        """Return the mark before a line: whether all, some or none of its requests are marked."""
         count = sum(one.id in self._marked for one in group.requests)
         if not group.can_mark:
             return " ? "

@@ -1,4 +1,4 @@
-"""Requests in words: what an agent asks, and what became of it."""
+"""Requests in words: the question or call of an agent, and the outcome."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def asks(request: Request) -> str:
-    """Return what is asked, in one line: ``bash: git push``, or the question."""
+    """Describe a request in one line: ``bash: git push``, or the question."""
     if request.kind == "question":
         return one_line(visible(request.question or ""), 300)
     if request.agents is not None:
@@ -55,7 +55,7 @@ def group_in_full(group: RequestGroup) -> str:
 
 
 def asks_in_full(request: Request) -> str:
-    """Return what is asked, whole: a command, a question, or what a call does in one line."""
+    """Describe a request in full: the command or the question; any other call in one line."""
     if request.kind == "question":
         return visible(request.question or "")
     command = request.arguments.get("command") if request.agents is None else None
@@ -63,7 +63,7 @@ def asks_in_full(request: Request) -> str:
 
 
 def settled_text(request: Request) -> str:
-    """Return what became of a request that no longer waits."""
+    """Return the outcome of a request that no longer waits."""
     what = "question" if request.kind == "question" else request.tool
     if request.answer is None:
         return f"{request.name} no longer asks ({what}): its turn has ended"

@@ -1,1 +1,1 @@
-"""What an agent changed, to be read and answered with notes."""
+"""The page with an agent's changes, which a person reads and answers with notes."""

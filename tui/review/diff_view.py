@@ -83,7 +83,7 @@ class ReviewView(ScrollView, can_focus=True):
 
     @property
     def under_cursor(self) -> Anchor | None:
-        """What a note on the line under the cursor belongs to."""
+        """The anchor of a note on the line under the cursor."""
         return self._lines[self._cursor].anchor if self._lines else None
 
     # Drawing

@@ -13,7 +13,7 @@ from agentmesh.domain.ids import AgentId
 
 
 class Anchor(NamedTuple):
-    """What a note is on: a line of a change, or the whole change."""
+    """The place of a note: a line of a change, or the whole change."""
 
     agent_id: AgentId
     seq: int
@@ -81,7 +81,7 @@ def page_lines(files: Sequence[FileChanges]) -> Sequence[PageLine]:
 
 
 def places(files: Sequence[FileChanges], wanted: Sequence[Anchor]) -> Sequence[tuple[Anchor, NotePlace]]:
-    """Return where these anchors are, in the order of the page; without those that are not on it."""
+    """Return the places of these anchors in the order of the page; leave out anchors that are not on it."""
     changes = {Anchor.of(change): change for file in files for change in file.changes}
     order = {anchor: n for n, anchor in enumerate(changes)}
     known = [anchor for anchor in wanted if anchor.whole in changes and _has(changes[anchor.whole], anchor.line)]

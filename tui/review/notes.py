@@ -32,7 +32,7 @@ class Notes:
 
 
 def message(agent: str, notes: Mapping[Anchor, str], where: Sequence[tuple[Anchor, NotePlace]]) -> str:
-    """Return what an agent of this name is sent; notes whose place is not known any more come last."""
+    """Return the message for an agent of this name; notes whose place is not known any more come last."""
     known = {anchor for anchor, _ in where}
     parts = [_part(agent, place, notes[anchor]) for anchor, place in where]
     parts += [text for anchor, text in notes.items() if anchor not in known]

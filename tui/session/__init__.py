@@ -1,1 +1,1 @@
-"""What the screen knows of a session: a feed reads it from the database, and plain classes hold it."""
+"""The screen's knowledge of a session: a feed reads it from the database, and plain classes hold it."""

@@ -76,7 +76,7 @@ class EverybodyReader:
         return agents, {one.id: self._to_details(one) for one in found}
 
     def _all(self, databases: Databases) -> EverybodyRead:
-        """Return what is known, in the order of the configuration; two names of one database count once."""
+        """Return the agents read so far, in the order of the configuration; two names of one database count once."""
         agents = {one.view.id: one for name in reversed(databases.names) for one in reversed(self._read.get(name, []))}
         missing = tuple(name for name in databases.names if name in self._missing)
         return EverybodyRead(list(reversed(agents.values())), missing)

@@ -1,4 +1,4 @@
-"""What parts of the screen ask the feed for: messages that the app hands on to it."""
+"""Requests of the screen's parts to the feed: messages that the app hands on to it."""
 
 from __future__ import annotations
 

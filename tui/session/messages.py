@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class FromFeed(Message):
-    """What the feed has read."""
+    """News that the feed has read."""
 
 
 @message
@@ -77,7 +77,7 @@ class LinkChanged(FromFeed):
     """The way to the database or to a worker changed."""
 
     sentence: str | None
-    """What is wrong, or None when all is well."""
+    """The problem in a sentence; None when all is well."""
 
 
 @message
@@ -114,7 +114,7 @@ class RequestSettled(FromFeed):
 
 @message
 class DetailsRead(FromFeed):
-    """What a board says of the agents that it was opened for, beside their state."""
+    """Details of the agents that a board was opened for, beside their states."""
 
     details: dict[AgentId, Details]
     ran: dict[AgentId, list[Ran]] | None

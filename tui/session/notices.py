@@ -1,4 +1,4 @@
-"""What happened to agents out of view: the difference between two boards, in words."""
+"""News of agents out of view: the difference between two boards, in words."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Notice(NamedTuple):
 
 
 def notices(before: Board, now: Board) -> list[Notice]:
-    """Return what happened between two boards, in the order of rotation, also for the agent in view."""
+    """Return the news between two boards in the order of rotation, also of the agent in view."""
     found: list[Notice] = []
     for face in now.faces.values():
         was = before.get(face.id)

@@ -19,7 +19,7 @@ _FIRST_PAUSE = 1.0
 
 
 class Shown(NamedTuple):
-    """What to show of a piece."""
+    """The text of a piece that is to be shown."""
 
     text: str
     begins: bool
@@ -27,7 +27,7 @@ class Shown(NamedTuple):
 
 
 class PartialAnswer:
-    """What of one agent's answer was shown. All times are ``time.monotonic()``."""
+    """The part of one agent's answer that was shown. All times are ``time.monotonic()``."""
 
     def __init__(self) -> None:
         self.after = -1

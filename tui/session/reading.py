@@ -132,9 +132,7 @@ class Followed:
     def update(self, parts: Sequence[StreamedPart | None], *, catch_up: bool, anew: bool = False) -> None:
         """Post live text and new rows in the order of their hints; None stands for rows.
 
-        ``catch_up`` reads rows at the end.
-
-        ``anew`` follows a time without hints: the text streamed before is dropped.
+        ``catch_up`` reads rows at the end. ``anew`` follows a time without hints: the text streamed before is dropped.
         """
         if anew and self._partial.lose():
             self._post(TextStreamed(self._agent, "", anew=True))

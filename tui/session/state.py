@@ -1,4 +1,4 @@
-"""What the screen shows of a session, as immutable classes. The feed makes them; everything else reads them."""
+"""The state of a session as immutable classes. The feed makes them; everything else reads them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Pending(NamedTuple):
 
 
 class Details(NamedTuple):
-    """What a board says of an agent beside its state."""
+    """Details of an agent on a board, beside its state."""
 
     model_calls: int
     since: float
@@ -126,7 +126,7 @@ class AgentFace(NamedTuple):
 
     @property
     def activity(self) -> str:
-        """What it does now. An open request comes first, because the stored activity is a moment older."""
+        """Its activity now. An open request comes first, because the stored activity is a moment older."""
         if not self.requests:
             return self.view.activity
         first = self.requests[0]
@@ -141,7 +141,7 @@ class AgentFace(NamedTuple):
 
     @property
     def need(self) -> Need:
-        """What it needs of a person."""
+        """Its need of a person."""
         view = self.view
         return Need.of(view.status, view.activity, unseen=view.unseen, asks=bool(self.requests))
 

@@ -1,4 +1,4 @@
-"""What the status line says beside the board: directory and branch, context left, cost per hour, the wall."""
+"""Facts for the status line that no board has: directory and branch, context left, cost per hour, the wall."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Surroundings(NamedTuple):
     context_left: int | None = None
     """Per cent of the model's window that the agent in view has left."""
     rate: str = ""
-    """What the session costs in an hour at the pace of the last ten minutes: ``$1.20/h``."""
+    """The session's cost in an hour at the pace of the last ten minutes: ``$1.20/h``."""
     walled: bool | None = None
     """Whether approved commands of this session run behind a wall."""
     database: str = ""
@@ -75,7 +75,7 @@ def place_of(workdir: Path) -> str:
 
 
 def context_left(mesh: Mesh, agent: AgentId, model: str) -> int | None:
-    """Return what is left of the model's window, in per cent as ``/context`` counts it; None: no window is known."""
+    """Return the free part of the model's window, in per cent as ``/context`` counts it; None: no window is known."""
     from agentmesh.store import context
 
     window = mesh.models.context_window(model)
@@ -89,7 +89,7 @@ class SurroundingsReader:
     """Reads the surroundings of one session; ``read`` may take a moment, so it is called on another thread."""
 
     def __init__(self, mesh: Mesh, session: Session, *, has_files: bool) -> None:
-        """``has_files`` says whether the session's files are those of this host."""
+        """``has_files`` says whether the session's files are on this host."""
         self._mesh, self._session, self._has_files = mesh, session, has_files
         self._counted: tuple[AgentId, str] | None = None
         self._left: int | None = None

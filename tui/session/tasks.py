@@ -59,7 +59,7 @@ class TaskResult(NamedTuple):
     tool_calls: int
     tokens: int
     said: str
-    """The beginning of the answer, or why there is none."""
+    """The beginning of the answer, or the reason why it is missing."""
 
 
 def ended(result: Any) -> TaskResult | None:

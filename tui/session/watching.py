@@ -1,4 +1,4 @@
-"""Reads what an open board shows beside the states: since when, last words, figures, and who ran lately."""
+"""Reads the details of an open board: times, last words and figures of agents, and when each of them ran lately."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TAIL = 400
 
 
 class Watched(NamedTuple):
-    """What an open board shows; without agents and ``everywhere`` there is none."""
+    """The agents that an open board shows; without any, and not ``everywhere``, no board is open."""
 
     agents: tuple[AgentId, ...] = ()
     strips: tuple[AgentId, ...] = ()

@@ -29,7 +29,7 @@ class WorkerCheck:
         self._told_until = 0.0
 
     def check(self, board: Board) -> str | None:
-        """Return what is wrong, or None if every running agent has a worker; start a worker if that helps."""
+        """Return the problem in a sentence; None if every running agent has a worker. Start a worker if that helps."""
         now = time.monotonic()
         wanted = {face.view.model.partition("/")[0]: face.name for face in board.running}
         unserved = [one for one in wanted if not self._mesh.serving.is_served(self._session.id, one)]

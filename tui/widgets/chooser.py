@@ -30,11 +30,11 @@ class Choice(Generic[T]):
 
     value: T
     name: str
-    """What typing is matched against, and what is shown first."""
+    """The text that typing is matched against, and that is shown first."""
     before: Content
-    """What stands before the name: a mark."""
+    """A mark before the name."""
     after: str = ""
-    """What stands behind it."""
+    """The text behind the name."""
     is_dim: bool = False
     """Whether it matters less than the others."""
 

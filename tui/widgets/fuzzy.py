@@ -12,7 +12,7 @@ _SEPARATORS = " -_./"
 
 
 def score(needle: str, hay: str) -> int | None:
-    """Return how well the needle fits, more is better; None when it does not. Case counts for nothing."""
+    """Return a score for the fit of the needle, more is better; None when it does not fit. Case counts for nothing."""
     needle, hay = needle.lower(), hay.lower()
     if not needle:
         return 0
