@@ -37,8 +37,10 @@ from agentmesh.tui.themed_app import ThemedApp
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
+    from agentmesh.domain.ids import AgentId
     from agentmesh.domain.rows import Session
     from agentmesh.tui.board.board_screen import BoardScreen
+    from agentmesh.tui.commands.calls import Call
     from agentmesh.tui.conversation.scrollback import Scrollback
     from agentmesh.tui.link import Link, Opened
     from agentmesh.tui.session.state import Board
@@ -295,11 +297,16 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
                 results.show(self.main, call, agent_id, done)
                 if done.draft:
                     self.main.finished_calls.give_back(done.draft, agent_id)
-                if done.session and (self.main.finished_calls.has_gone(call, agent_id) or self.screen is not self.main):
-                    self.main.say("/sessions leads to the new session")
-                elif done.session:
-                    await self._switch(done.session, self.main.composer.leave(call, agent_id))
+                if done.session:
+                    await self._show_new(done.session, call, agent_id)
                 self.main.answered(call, agent_id, failed=False, goto=done.goto)
+
+    async def _show_new(self, session: Session, call: Call, agent_id: AgentId) -> None:
+        """Show the session that a call has made, unless the person has gone elsewhere since."""
+        if self.main.finished_calls.has_gone(call, agent_id) or self.screen is not self.main:
+            self.main.say("/sessions leads to the new session")
+        else:
+            await self._switch(session, self.main.composer.leave(call, agent_id))
 
     def notify(self, message: str, *, severity: SeverityLevel = "information", **_: Any) -> None:
         """Say it in the last line; a toast of Textual would cover the newest text of the conversation."""

@@ -24,6 +24,9 @@ _DATABASES = 20
 _LOW = 20
 """Per cent of the context left below which it becomes a warning: a summary is made at 20 %, unless configured."""
 
+_Part = tuple[int, str, str]
+"""A part of the line: rank, text and role. The lowest rank stays longest; an empty text is left out."""
+
 
 def status_lines(
     board: Board | None,
@@ -54,33 +57,23 @@ def status_line(
     ``answers`` is the key that answers requests. If there is no room, the least important pieces go first.
     """
     face = board.get(agent) or board.root
-    # Each with its rank; the lowest rank stays longest.
-    ranked: list[tuple[int, Piece]] = []
-    if needs := needs_text(board, agent, answers):
-        ranked.append((0, Piece(needs, "warning")))
-    if around.walled is False:
-        ranked.append((1, Piece("no wall", "warning")))
-    ranked += [
-        (1, Piece(str(board.session.permission_mode), "name")),
-        (4, Piece(one_line(face.view.model, _MODELS))),
-        *_context(around),
+    parts: list[_Part] = [
+        (0, needs_text(board, agent, answers), "warning"),
+        (1, "no wall" if around.walled is False else "", "warning"),
+        (1, str(board.session.permission_mode), "name"),
+        (4, one_line(face.view.model, _MODELS), ""),
+        _context(around),
         _cost(board),
-        *([(6, Piece(around.rate, "dim"))] if around.rate else []),
+        (6, around.rate, "dim"),
+        (7, f"{board.working} running" if board.working else "", "running"),
+        (4, face.view.changed, "dim"),
+        (4, f"db {one_line(around.database, _DATABASES)}" if around.database else "", "dim"),
+        (5, around.place, "dim"),
+        _tokens(board),
+        (9, "wall on" if around.walled else "", "dim"),
+        (10, one_line(board.session.title, _TITLES), "dim"),
     ]
-    if board.working:
-        ranked.append((7, Piece(f"{board.working} running", "running")))
-    if face.view.changed:
-        ranked.append((4, Piece(face.view.changed, "dim")))
-    if around.database:
-        ranked.append((4, Piece(f"db {one_line(around.database, _DATABASES)}", "dim")))
-    if around.place:
-        ranked.append((5, Piece(around.place, "dim")))
-    if board.root.view.tree_tokens:
-        ranked.append(_tokens(board))
-    if around.walled:
-        ranked.append((9, Piece("wall on", "dim")))
-    if title := one_line(board.session.title, _TITLES):
-        ranked.append((10, Piece(title, "dim")))
+    ranked = [(rank, Piece(text, role)) for rank, text, role in parts if text]
     head = [Piece(one_line(trouble, max(width - 2, 8)), "warning")] if trouble else []
     return _joined(head, ranked, width)
 
@@ -90,25 +83,24 @@ def trouble_lines(trouble: str, width: int) -> list[Line]:
     return [(Piece(" "), Piece(line, "warning")) for line in wrap(one_line(trouble, 400), max(width - 2, 8))]
 
 
-def _context(around: Surroundings) -> list[tuple[int, Piece]]:
+def _context(around: Surroundings) -> _Part:
     left = around.context_left
-    if left is None:
-        return []
-    return [(1 if left < _LOW else 2, Piece(f"{left} % context left", "warning" if left < _LOW else "dim"))]
+    is_low = left is not None and left < _LOW
+    return 1 if is_low else 2, "" if left is None else f"{left} % context left", "warning" if is_low else "dim"
 
 
-def _tokens(board: Board) -> tuple[int, Piece]:
+def _tokens(board: Board) -> _Part:
     used, cap = board.root.view.tree_tokens or 0, board.session.max_tokens
     if cap is not None and is_near(used, cap):
-        return 2, Piece(f"{count(used)}/{count(cap)} tokens", "warning")
-    return 8, Piece(f"{count(used)} tokens", "dim")
+        return 2, f"{count(used)}/{count(cap)} tokens", "warning"
+    return 8, f"{count(used)} tokens" if used else "", "dim"
 
 
-def _cost(board: Board) -> tuple[int, Piece]:
+def _cost(board: Board) -> _Part:
     used, cap = board.root.view.tree_cost_usd, board.session.max_cost_usd
     if is_near(used, cap):
-        return 1, Piece(f"cost {money(used)}/{money(cap)}", "warning")
-    return 3, Piece(f"cost {money(used)}", "dim")
+        return 1, f"cost {money(used)}/{money(cap)}", "warning"
+    return 3, f"cost {money(used)}", "dim"
 
 
 def _joined(head: list[Piece], ranked: list[tuple[int, Piece]], width: int) -> Line:

@@ -13,7 +13,7 @@ from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line
 from agentmesh.tui.commands.calls import CAPTURED, CUSTOM, CUSTOM_CHILD, SAY, SAY_TO, SHELL, TASK, Call, Problem
 from agentmesh.tui.commands.catalog import COMMANDS, Argument, Command, Parameter
-from agentmesh.tui.commands.mentions import addressed
+from agentmesh.tui.commands.mentions import Addressed, addressed
 
 if TYPE_CHECKING:
     from agentmesh.config.custom_commands import CustomCommand
@@ -72,15 +72,17 @@ def parse(
     if stripped.startswith("!"):
         command = stripped[1:].strip()
         return Call(SHELL, (command,), text) if command else Problem("! runs a shell command: !ls")
-    if (to := addressed(stripped)) and is_agent(to.name):
-        if not to.text:
-            return Problem(f"Nothing follows @{to.name}.", f"Write what {to.name} is to read.")
-        return Call(SAY_TO, (to.name, to.text), text)
+    to = addressed(stripped)
+    if to and is_agent(to.name):
+        return _addressed(SAY_TO, to, text, f"Write what {to.name} is to read.")
     if to and is_type(to.name):
-        if not to.text:
-            return Problem(f"Nothing follows @{to.name}.", f"Write what a sub-agent of type {to.name} is to do.")
-        return Call(TASK, (to.name, to.text), text)
+        return _addressed(TASK, to, text, f"Write what a sub-agent of type {to.name} is to do.")
     return Call(SAY, (text.rstrip(),), text)
+
+
+def _addressed(call: str, to: Addressed, typed: str, hint: str) -> Call | Problem:
+    """Return the call for a text to an agent or a type; ``hint``: what to write if the text is missing."""
+    return Call(call, (to.name, to.text), typed) if to.text else Problem(f"Nothing follows @{to.name}.", hint)
 
 
 def nearest(name: str, custom: Iterable[str] = ()) -> str | None:

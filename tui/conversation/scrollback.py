@@ -246,23 +246,26 @@ class Scrollback(WindowedScroll, can_focus=False):
         entries: list[Entry] = []
         for row in rows:
             for entry in entries_of(row):
-                if not isinstance(entry, ToolResult):
-                    entries.append(entry)
-                    if isinstance(entry, Note) and entry.gone is not None:
-                        self._gone.append(entry.gone)
-                        self._dim(self._views)
+                if isinstance(entry, ToolResult):
+                    self._settle(entry)
                     continue
-                self._results[entry.key] = entry
-                self._outputs.pop(entry.key, None)
-                view = self._views.get(entry.key)
-                if view is not None:
-                    view.settle(entry)
-                    view.unfold(self.folds.wanted(view))
+                entries.append(entry)
+                if isinstance(entry, Note) and entry.gone is not None:
+                    self._gone.append(entry.gone)
+                    self._dim(self._views)
             if row.content.get("event") == "killed":
                 self._is_killed = True
                 for view in self._calls:
                     view.settle(None, is_over=True)
         return entries
+
+    def _settle(self, result: ToolResult) -> None:
+        """Keep a result, and show it in its call if that is mounted."""
+        self._results[result.key] = result
+        self._outputs.pop(result.key, None)
+        if view := self._views.get(result.key):
+            view.settle(result)
+            view.unfold(self.folds.wanted(view))
 
     async def _end_live(self, added: list[Entry]) -> list[Entry]:
         """Finish or drop the message in progress; return the entries still to mount."""

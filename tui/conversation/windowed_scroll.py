@@ -96,9 +96,7 @@ class WindowedScroll(SteadyScroll, can_focus=False):
             return
         key = self._window.entries[place].key
         if key not in self._views and self._live is None:
-            with self.app.batch_update():
-                await self._unmount(self._window.mounted)
-                await self._mount(self._window.around(place))
+            await self._mount_around(place)
         if view := self._views.get(key):
             self._reveal(view)
 
@@ -138,12 +136,22 @@ class WindowedScroll(SteadyScroll, can_focus=False):
     async def _unmount(self, entries: Sequence[Entry]) -> None:
         await self.remove_children([view for entry in entries if (view := self._views.pop(entry.key, None))])
 
+    async def _mount_around(self, place: int | None) -> None:
+        """Mount the entries around a place instead of those that are mounted now; None: the newest."""
+        with self.app.batch_update():
+            await self._unmount(self._window.mounted)
+            await self._mount(self._window.around(place), before=self._live)
+
+    def _ask_for_older(self) -> None:
+        """Ask for older entries if there are any."""
+        if self._more:
+            self._more = False  # until the answer says otherwise
+            self._want_older()
+
     async def _up(self) -> None:
         """Mount older entries above, and unmount what is too much below."""
         if not self._window.first:
-            if self._more:
-                self._more = False  # until the answer says otherwise
-                self._want_older()
+            self._ask_for_older()
             return
         self.keep(self._top())
         await self._mount(self._window.up(), before=0)
@@ -164,22 +172,16 @@ class WindowedScroll(SteadyScroll, can_focus=False):
         """Go to the first known entry; ask for older ones until there are none, or the person scrolls."""
         self._goes_to_top = self._more
         if self._window.first and self._live is None:
-            with self.app.batch_update():
-                await self._unmount(self._window.mounted)
-                await self._mount(self._window.around(0))
+            await self._mount_around(0)
         while self._window.first:  # below a message in progress all stay mounted
             await self._mount(self._window.up(), before=0)
         self.release_anchor()
         self.call_after_refresh(self.scroll_home, animate=False)
-        if self._more:
-            self._more = False  # until the answer says otherwise
-            self._want_older()
+        self._ask_for_older()
 
     async def _to_bottom(self) -> None:
         if not self._window.at_end:
-            with self.app.batch_update():
-                await self._unmount(self._window.mounted)
-                await self._mount(self._window.around(None), before=self._live)
+            await self._mount_around(None)
         self._came_down()
         self.release()
         self.anchor()
