@@ -1,4 +1,4 @@
-"""The app: opens the session, passes what the feed reads to the screen, and calls of the person to the commands."""
+"""The app: opens the session, passes the feed's messages to the screen, and a person's calls to the commands."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _READY = 0.3
 _UNCHANGED = 0.25
 """The most seconds that the first frame stays unchanged while the session opens and no key is pressed."""
 _LOOK = 2.0
-"""Seconds between two looks at what the status line says beside the board."""
+"""Seconds between two reads of the facts of the status line that no board has."""
 
 
 class MeshApp(ThemedApp[None], inherit_bindings=False):
@@ -195,7 +195,7 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
             self._shown.rows_arrived(message)
 
     async def _follow(self, moved: Moved) -> None:
-        """Show the session in the database that it has moved to; what covers it is left to the person first."""
+        """Show the session in the database that it has moved to, once no dialog or page covers the screen."""
         if self.screen is not self.main:
             self.set_timer(_LOOK, partial(self.post_message, moved))
         elif self.session and self.session.id == moved.session.id:

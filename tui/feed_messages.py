@@ -1,4 +1,4 @@
-"""Shows what the feed reads: rows and live text, what is wrong, and what happened to agents out of view."""
+"""Shows the feed's messages: rows and live text, problems, and news of agents out of view."""
 
 from __future__ import annotations
 

@@ -169,9 +169,9 @@ def _open(
     tell: Callable[[str], None],
     find: Callable[[Databases], Mesh] | None = None,
 ) -> Opened:
-    """Open database and session, and have at hand what reads and acts in it.
+    """Open database and session, and import the modules that read and act in it.
 
-    ``tell`` is called with what takes long. ``find`` chooses the mesh if there are several databases.
+    ``tell`` is called with a sentence about each slow step. ``find`` chooses the mesh if there are several databases.
     """
     from agentmesh.tools.person_only import open_as_person
 
@@ -240,7 +240,7 @@ def _import_the_rest() -> None:
 
 
 def _left(opened: Opened | None, shown: Session | None) -> str:
-    """Close what was opened; return what is to be said."""
+    """Close the opened session; return the line to print."""
     if opened is None:
         return ""
     from agentmesh.tui.commands.closing import close

@@ -86,7 +86,7 @@ def _use_model(screen: MainScreen, agent_id: AgentId, name: str | None) -> None:
 
 
 def _go_to_hit(screen: MainScreen, databases: Mapping[SessionId, str], hit: Hit | None) -> None:
-    """Bring what a search has found into view, at its row; if need be in its own session."""
+    """Bring a hit of a search into view, at its row; if need be in its own session."""
     board = screen.navigation.board
     if hit is None or board is None:
         return

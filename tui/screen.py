@@ -58,7 +58,7 @@ _LISTING = 0.1
 
 
 class MainScreen(Screen[None]):
-    """Posts ``CallRequested`` for what a person wants done, ``FeedCall`` for what is to be read."""
+    """Posts ``CallRequested`` for a person's requests, and ``FeedCall`` for requests to the feed."""
 
     BINDINGS = [  # noqa: RUF012 - Textual's form
         *bindings_of("screen"),
@@ -143,7 +143,7 @@ class MainScreen(Screen[None]):
         self.status_lines.trouble = None  # what the opening has waited for
 
     def show_board(self, board: Board) -> None:
-        """Show the session as it is now, and what its agents ask."""
+        """Show the session as it is now, and the requests of its agents."""
         if not self.app.is_running:
             return  # it came while the screen was being taken down
         if not (self.is_mounted and self.views.is_mounted and self.composer.is_mounted):
@@ -182,7 +182,7 @@ class MainScreen(Screen[None]):
             line.say(text, style)
 
     def tell(self, text: str, style: str) -> None:
-        """Tell what happened elsewhere, in the last line."""
+        """Announce an event elsewhere, in the last line."""
         for line in self.query(KeyLine):
             line.tell(text, style)
 
@@ -270,7 +270,7 @@ class MainScreen(Screen[None]):
         self.navigation.go(event.agent_id)
 
     def action_toggle_tree(self) -> None:
-        """Switch the tree of all agents on or off, between the two with the sub-agents whose task is over."""
+        """Switch to the next of: no tree, the tree, the tree with finished and silent agents."""
         self._tree.turn()
         self.call_after_refresh(self._refresh_lines)
 
@@ -282,7 +282,7 @@ class MainScreen(Screen[None]):
     # Keys: the session
 
     def action_answer_requests(self) -> None:
-        """Open what agents ask."""
+        """Open the requests of agents."""
         if not self.presenter.open():
             self.say("No agent asks you anything", "$dim")
 
@@ -359,11 +359,11 @@ class MainScreen(Screen[None]):
     # The input
 
     def on_descendant_focus(self) -> None:
-        """Show the keys of what has the focus now."""
+        """Show the keys of the widget that has the focus now."""
         self._show_keys()
 
     def on_descendant_blur(self) -> None:
-        """Show the keys of what has the focus now."""
+        """Show the keys of the widget that has the focus now."""
         self._show_keys()
 
     def _show_keys(self) -> None:

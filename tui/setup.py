@@ -95,8 +95,8 @@ class SetupApp(ThemedApp[bool], inherit_bindings=False):
             if await self._set_up(server):
                 return True
 
-    async def _set_up(self, server: ModelServer) -> bool:
-        """Ask for what else is needed of a server; return whether it was set up."""
+    async def _set_up(self, server: Server) -> bool:
+        """Ask for the remaining settings of a server; return whether it was set up."""
         from agentmesh.app import setup as steps
 
         try:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def prepare(main: MainScreen, opened: Opened, session: Session) -> None:
-    """Tell a screen what the settings and the host say about the session."""
+    """Set a screen up by the settings, and by whether the session's files are on this host."""
     settings, presenter = opened.mesh.settings.tui, main.presenter
     presenter.rings, presenter.opens_dialogs = settings.bell, settings.open_requests
     if settings.vim:
@@ -78,6 +78,6 @@ class ShownSession:
             self._around.rows_arrived()
 
     async def look_around(self) -> None:
-        """Read what the status line says beside the board."""
+        """Read the facts of the status line that no board has, and show them."""
         if face := self._main.navigation.face:
             self._main.show_around(await asyncio.to_thread(self._around.read, face.id, face.view.model))

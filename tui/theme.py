@@ -99,7 +99,7 @@ ROLES: Mapping[str, str] = {
 
 
 def theme_for(environ: Mapping[str, str], wanted: str | None = None) -> str:
-    """Return the name of the theme: as wanted, with ``auto`` what the terminal says of itself; raise ConfigError."""
+    """Return the name of the theme: the wanted one, or for ``auto`` the terminal's; raise ConfigError."""
     wanted = wanted or "auto"
     if wanted not in NAMES:
         close = difflib.get_close_matches(wanted.lower(), NAMES, n=3, cutoff=0.5)

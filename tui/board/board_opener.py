@@ -1,4 +1,4 @@
-"""Opens the board over the screen, keeps it mounted when it is closed, and hands it what is new while it is open."""
+"""Opens the board over the screen, keeps it mounted when it is closed, and hands it news while it is open."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ class BoardOpener:
             self.shown.show_board(board)
 
     def give_up(self) -> None:
-        """Give up what was kept: the screen is left."""
+        """Give up the kept board: the screen is left."""
         if self._kept and self._screen.app.is_running:
             self._screen.app.uninstall_screen(self._kept)

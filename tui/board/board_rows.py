@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Asks = Callable[["Request"], str]
 _SAYS = 200
-"""Characters of what an agent does that are looked at; the line has less room."""
+"""Most characters of an activity that are read; a line has less room."""
 _MIN_DOING = 12
 _NAME = (8, 24)
 """The least and the most cells of a name's column."""
@@ -65,7 +65,7 @@ class BoardRow(NamedTuple):
 
 
 def rows(board: Board, wanted: str, asks: Asks, *, silents: bool = False) -> list[BoardRow]:
-    """Return the agents of a session, those that need a person first; those alike in the order of rotation.
+    """Return the agents of a session, those that need a person first; equal ones keep the order of rotation.
 
     ``wanted`` is what their lines must contain; ``asks`` says what a request asks. Sub-agents whose task is over are
     left out, and silent agents unless ``silents`` or something is wanted.

@@ -130,7 +130,7 @@ class BoardScreen(Dialog[None]):
         self._refresh_strips()
 
     def show_lines(self, lines: Mapping[AgentId, str]) -> None:
-        """Show what agents write just now."""
+        """Show the last lines that agents write just now."""
         self._live |= lines
         self._table.show_details(self._details, self._live)
 
@@ -279,7 +279,7 @@ class BoardScreen(Dialog[None]):
         self._refresh_rows()
 
     def action_answer(self) -> None:
-        """Leave, and open what agents ask."""
+        """Leave, and open the requests of agents."""
         self._close()
         self.app.post_message(CallRequested(Call("answer"), self._board.session.root_id))
 

@@ -20,7 +20,7 @@ class TreeOpener:
         self._tree: SideTree | None = None
 
     def turn(self) -> None:
-        """Switch the tree on or off, between the two with the sub-agents whose task is over."""
+        """Switch to the next of: no tree, the tree, the tree with finished and silent agents."""
         if self._navigation.board is None:
             return
         if self._tree is None:

@@ -67,7 +67,7 @@ class CommandContext(NamedTuple):
         urgent: bool = False,
         reply_to: MailId | None = None,
     ) -> None:
-        """Send a message, once however often the database has to be asked, and have it served; see ``mailbox.send``."""
+        """Send a message once, even if the database has to be asked again, and start a worker; see ``mailbox.send``."""
         sending = partial(mailbox.send, urgent=urgent, reply_to=reply_to)
         self.run_persistently(sending, sender, recipient, text, new_key(), None, images)
         self.ensure_served()

@@ -11,7 +11,7 @@ _NONE = f"{{}} has changed no file by edit or write. {HONEST}"
 
 
 def diff(ctx: CommandContext, who: str | None = None) -> Done:
-    """Show what an agent, with all below it, changed in files."""
+    """Show the files that an agent, with all below it, has changed."""
     ref = ctx.agent(who)
     found = changed(ctx.mesh.workspaces, ref.id)
     if not found.changes:

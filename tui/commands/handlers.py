@@ -223,7 +223,7 @@ def retry(ctx: CommandContext) -> Done:
 
 
 def _custom(ctx: CommandContext, *args: str) -> Done:
-    """Carry out a custom command; what it takes is imported only now, because the screen starts with this module."""
+    """Carry out a custom command. Its modules are imported only now, because the screen starts with this module."""
     from agentmesh.tui.commands.custom import custom
 
     return custom(say, ctx, *args)

@@ -10,13 +10,13 @@ from agentmesh.tui.commands.context import CommandContext
 
 
 def clear(ctx: CommandContext) -> Done:
-    """Send the model of the agent in view nothing of what came before."""
+    """Send the model of the agent in view no earlier rows."""
     ctx.run(contexts.clear, ctx.in_view)
     return Done()
 
 
 def compact(ctx: CommandContext) -> Done:
-    """Have the agent in view replace what came before by a summary."""
+    """Let the agent in view replace its earlier rows by a summary."""
     ctx.run(contexts.compact, ctx.in_view)
     ctx.ensure_served()
     return Done()

@@ -1,4 +1,4 @@
-"""Carries out /merge, /undo, /redo and /rewind: what becomes of an agent's files, and of its conversation with them."""
+"""Carries out /merge, /undo, /redo and /rewind, which change an agent's files, or its conversation with them."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _told(ctx: CommandContext, result: MergeResult) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """Return foreign text with what a terminal would obey written out, line by line."""
+    """Return the lines of a foreign text, with characters that a terminal would obey written out."""
     return "\n".join(visible(line) for line in text.rstrip("\n").split("\n"))
 
 

@@ -43,7 +43,7 @@ class Window:
         return known[-1] if known else 0 if rows else None
 
     def around(self, at: int | None) -> list[Entry]:
-        """Move the window around a place, or to the end; return what is in it."""
+        """Move the window around a place, or to the end; return its entries."""
         self.last = len(self.entries) if at is None else self._step(at, 1)
         self.first = self._step(len(self.entries) if at is None else at, -1)
         return self.mounted
@@ -59,12 +59,12 @@ class Window:
         return self.entries[before : self.last]
 
     def drop_above(self) -> list[Entry]:
-        """Take out what is too much at the upper end; return it."""
+        """Take surplus entries out at the upper end; return them."""
         before, self.first = self.first, self.first + self._too_many(self.mounted)
         return self.entries[before : self.first]
 
     def drop_below(self) -> list[Entry]:
-        """Take out what is too much at the lower end; return it."""
+        """Take surplus entries out at the lower end; return them."""
         before, self.last = self.last, self.last - self._too_many(self.mounted[::-1])
         return self.entries[self.last : before]
 

@@ -43,7 +43,7 @@ class WindowedScroll(SteadyScroll, can_focus=False):
         """Ask for older entries than those that are known."""
 
     def _came_down(self) -> None:
-        """Show what arrived while the end was out of the window."""
+        """Show the text that arrived while the end was out of the window."""
 
     def on_resize(self) -> None:
         """Know how much fits."""
@@ -149,7 +149,7 @@ class WindowedScroll(SteadyScroll, can_focus=False):
             self._want_older()
 
     async def _up(self) -> None:
-        """Mount older entries above, and unmount what is too much below."""
+        """Mount older entries above, and unmount surplus ones below."""
         if not self._window.first:
             self._ask_for_older()
             return
@@ -160,7 +160,7 @@ class WindowedScroll(SteadyScroll, can_focus=False):
         self.let_go()
 
     async def _down(self) -> None:
-        """Mount newer entries below, and unmount what is too much above."""
+        """Mount newer entries below, and unmount surplus ones above."""
         self.release_anchor()
         self.keep(self._top())
         await self._mount(self._window.down())

@@ -186,7 +186,7 @@ class Composer(Horizontal):
             self._move = None
 
     def _send_on(self, move: _PendingMove, destination: AgentId) -> None:
-        """Send held input to its agent although the person went elsewhere; what needs them there becomes its draft."""
+        """Send held input to its agent although the person went elsewhere; input that needs them becomes a draft."""
         self._end(move)
         for place, text in enumerate(move.held):
             understood = self._understand(text)

@@ -32,5 +32,5 @@ class Drafts:
         return list(self._texts.values())
 
     def give_back(self, agent: AgentId, text: str) -> None:
-        """Put what could not be sent before the agent's draft."""
+        """Put a text that could not be sent before the agent's draft."""
         self.keep(agent, "\n".join(filter(None, [text, self.take(agent)])))

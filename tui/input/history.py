@@ -42,7 +42,7 @@ class History:
         self._keep(text)
 
     def older(self, current: str) -> str | None:
-        """Return the input before, None at the first; ``current``, what stands in the prompt, comes back at the end."""
+        """Return the input before, None at the first; ``current``, the text in the prompt, comes back at the end."""
         if self._place is None:
             self._current = current
         place = (len(self._texts) if self._place is None else self._place) - 1
@@ -52,7 +52,7 @@ class History:
         return self._texts[place]
 
     def newer(self) -> str | None:
-        """Return the input after, at last what stood in the prompt; None outside a walk."""
+        """Return the input after, at last the text that stood in the prompt; None outside a walk."""
         if self._place is None:
             return None
         self._place += 1
@@ -66,7 +66,7 @@ class History:
         return list(dict.fromkeys(reversed(self._texts)))
 
     def reset(self) -> None:
-        """End a walk (the person edited what was shown); what stood in the prompt before it is the newest input now."""
+        """End a walk (the person edited the shown input); the text before the walk is the newest input now."""
         if self._place is not None:
             self._place = None
             if self._current not in self._texts:

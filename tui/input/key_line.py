@@ -93,7 +93,7 @@ class KeyLine(Plain):
 
 
 def _fitting(pieces: Sequence[Content], width: int) -> Content:
-    """Return the pieces that have room, at least the first: none is cut within a word."""
+    """Return the pieces that have room, at least the first; no piece is cut within a word."""
     shown = pieces[0]
     for piece in pieces[1:]:
         if shown.cell_length + 2 + piece.cell_length > width:
@@ -103,7 +103,7 @@ def _fitting(pieces: Sequence[Content], width: int) -> Content:
 
 
 def _pieces_of(keymap: Keymap, short: Mapping[str, str]) -> list[Content]:
-    """Return keys, each with what it does; those without a word belong to the next."""
+    """Return keys, each with its word; keys without a word belong to the next."""
     pieces, before = [], Content("")
     for id_, does in short.items():
         if not (label := keymap.label(id_)):

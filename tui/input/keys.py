@@ -1,4 +1,4 @@
-"""The keys: defaults by id, what the configuration changes about them, and how they are written for people."""
+"""The keys: defaults by id, changes by the configuration, and their names for people."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Keymap:
         self._refuse_clashes()
 
     def bindings(self, place: str) -> list[Key]:
-        """Return the keys of a place, with the true keys in them; what is bound to nothing is left out."""
+        """Return the keys of a place, with the true keys in them, without those that are bound to nothing."""
         return [key for key in self._keys.values() if key.place == place and key.keys]
 
     def label(self, id_: str) -> str:

@@ -20,7 +20,7 @@ class Span(NamedTuple):
 
 
 class FoldedPastes:
-    """Knows what each placeholder stands for. One that was edited by hand stands for nothing, so none can be."""
+    """Knows the paste of each placeholder. An edited placeholder would have no paste, so a person cannot edit one."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}

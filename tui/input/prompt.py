@@ -248,7 +248,7 @@ class Prompt(TextArea):
     # Placeholders of long pastes
 
     def edit(self, edit: Edit) -> EditResult:
-        """Edit a placeholder as a whole: what deletes a part deletes all of it, what is typed in it stands behind."""
+        """Edit a placeholder as a whole: deleting a part deletes all of it, and text typed in it goes behind it."""
         start, end = edit.top, edit.bottom
         first, last = self._paste_around(start), self._paste_around(end)
         if first or last:

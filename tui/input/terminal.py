@@ -57,7 +57,7 @@ class Pastes:
     def __init__(self) -> None:
         self._is_inside = False
         self._held = ""
-        """The beginning of what may become the mark at the end of a paste."""
+        """The beginning of a possible mark at the end of a paste."""
         self._before = ""
         """The last characters outside: a mark may come in two pieces."""
 

@@ -1,4 +1,4 @@
-"""The dialog that chooses a theme: what is highlighted is shown at once."""
+"""The dialog that chooses a theme: the highlighted one is shown at once."""
 
 from __future__ import annotations
 

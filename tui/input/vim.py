@@ -69,7 +69,7 @@ class VimKeys:
         return True
 
     def _act(self) -> None:
-        """Carry the pending command out once it is whole; forget what can become none."""
+        """Carry the pending command out once it is whole; forget it if it can become no command."""
         found = re.fullmatch(r"([1-9]\d*)?([dcy])?([1-9]\d*)?(g?.?)", self._pending, re.DOTALL)
         if found is None:
             self._pending = ""

@@ -17,7 +17,7 @@ from agentmesh.tui.requests.options import Option
 from agentmesh.tui.widgets.plain import Plain
 
 _BETWEEN = 2
-"""Cells between a label and what it means."""
+"""Cells between a label and its meaning."""
 
 
 class _Line(Horizontal):
@@ -32,7 +32,7 @@ class _Line(Horizontal):
         self._label.styles.width = wide + _BETWEEN if option.explained else "1fr"
 
     def compose(self) -> ComposeResult:
-        """Show mark and key, label, and what it means."""
+        """Show mark and key, the label, and its meaning."""
         yield self._mark
         yield self._label
         if self._option.explained:
@@ -91,7 +91,7 @@ class Choices(VerticalScroll, can_focus=False):
         return next(by_key, by_number)
 
     def on_click(self, event: events.Click) -> None:
-        """Choose what was clicked."""
+        """Choose the clicked option."""
         above = event.widget.ancestors_with_self if event.widget else ()
         for line in (widget for widget in above if isinstance(widget, _Line)):
             self.post_message(self.Clicked(self.options[line.place]))

@@ -1,4 +1,4 @@
-"""The dialog for one request: what would happen, in full, and the ways to answer."""
+"""The dialog for one request: the call in full, and the ways to answer."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class RequestDialog(GuardedDialog[Reply]):
         return 2 if self.has_class("-low") else 4
 
     def on_resize(self) -> None:
-        """Fit into the new size: a low screen has room for the ways to answer, not for what explains them."""
+        """Fit into the new size: a low screen has room for the ways to answer, not for explanations."""
         self.set_class(self.size.height < LOW, "-low")
         has_room = bool(self._shown.path) and self.size.width >= SIDE_BY_SIDE + _AROUND
         self.query_one(".request").set_class(has_room, "-wide")
@@ -214,7 +214,7 @@ class RequestDialog(GuardedDialog[Reply]):
             self._choose(chosen)
 
     def take_letter(self, letter: str) -> None:
-        """Choose what has this key."""
+        """Choose the option that has this key."""
         if chosen := self._choices.named(letter):
             self._choose(chosen)
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 BURST = 0.3
 """Seconds that a letter waits for another one."""
 LOW = 18
-"""Lines of a screen below which these dialogs have no margins, and leave out what only explains."""
+"""Lines of a screen below which these dialogs have no margins, and leave out explanations."""
 _LOOK = 0.05
 """Seconds between two looks whether keys count."""
 

@@ -9,7 +9,7 @@ from difflib import Match, SequenceMatcher
 from io import StringIO
 
 _MOST = 250_000
-"""Pairs of lines that are compared to find what stays between two lines that surely do."""
+"""Most pairs of lines that are compared between two lines that surely stay."""
 
 
 def unified(before: str, after: str) -> Iterator[str]:
@@ -39,7 +39,7 @@ def _range(start: int, end: int) -> str:
 
 
 class _Matcher(SequenceMatcher[str]):
-    """Finds what stays by lines that each text has once, and compares only what is between these."""
+    """Finds the lines that stay: lines that each text has once, and others by comparing only between these."""
 
     def __init__(self, old: list[str], new: list[str]) -> None:
         super().__init__(None, old, new, autojunk=False)
@@ -76,7 +76,7 @@ def _stays(old: list[str], new: list[str]) -> Iterator[tuple[int, int, int]]:
 def _between(
     old: list[str], new: list[str], start: tuple[int, int], end: tuple[int, int]
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield what stays in a gap; nothing in one so large that comparing would take long."""
+    """Yield the runs that stay in a gap; none in a gap so large that comparing would take long."""
     olds, news = old[start[0] : end[0]], new[start[1] : end[1]]
     if not olds or not news or len(olds) * len(news) > _MOST:
         return

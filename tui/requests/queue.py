@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 _OWN_LINE = frozenset({"write", "edit"})
-"""Tools whose requests are each listed alone: what they change differs, whatever their rule says."""
+"""Tools whose requests are each listed alone: each changes something else, whatever their rule says."""
 
 
 class RequestGroup(NamedTuple):
@@ -47,7 +47,7 @@ class RequestQueue:
         self._drafts: dict[UUID, str] = {}
 
     def show(self, waiting: Sequence[Request]) -> list[Request]:
-        """Take what waits now; return what of it is new."""
+        """Take the requests that wait now; return the new ones."""
         before, now = {one.id for one in self._waiting}, {one.id for one in waiting}
         new = [one for one in waiting if one.id not in before]
         self._waiting = tuple(waiting)

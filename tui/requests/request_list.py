@@ -123,7 +123,7 @@ class RequestList(GuardedDialog[Reply]):
             yield Plain(id="keys", classes="detail")
 
     def on_mount(self) -> None:
-        """Show what waits, and how the time passes."""
+        """Show the waiting requests, and update their times."""
         self._show_field(shown=False)
         self._draw()
         self.set_interval(1, self._pass_time)
@@ -134,7 +134,7 @@ class RequestList(GuardedDialog[Reply]):
         self._show_keys()
 
     def show_queue(self, queue: RequestQueue) -> bool:
-        """Show what waits now; return whether anything does."""
+        """Show the requests that wait now; return whether there are any."""
         before = self.marked
         self._groups = grouped(queue.waiting)
         ids = {one.id for group in self._groups for one in group.requests}
@@ -184,7 +184,7 @@ class RequestList(GuardedDialog[Reply]):
         self._draw()
 
     def take_letter(self, letter: str) -> None:
-        """Allow or refuse what is marked, or mark all."""
+        """Allow or refuse the marked requests, or mark all."""
         is_confirmed, self._is_confirming, self._says = self._is_confirming, False, ""
         if letter == "a":
             self._mark_all()

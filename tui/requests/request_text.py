@@ -37,7 +37,7 @@ def lineage(request: Request) -> str:
 
 
 def group_cells(group: RequestGroup, now: datetime) -> tuple[str, str, str]:
-    """Return a line of the list: which agents ask, what they ask, and how long the oldest has waited."""
+    """Return a line of the list: the agents, their request, and the time that the oldest has waited."""
     first, agents = group.requests[0], {one.agent_id for one in group.requests}
     who = first.name if len(agents) == 1 else plural(len(agents), "agent")
     same = {asks(one) for one in group.requests}

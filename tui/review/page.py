@@ -1,4 +1,4 @@
-"""The page of /diff: what an agent changed, and a person's notes on it."""
+"""The page of /diff: an agent's changes, and a person's notes on them."""
 
 from __future__ import annotations
 

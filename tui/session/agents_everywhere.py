@@ -49,7 +49,7 @@ class EverybodyReader:
             ).start()
 
     def _ask(self, databases: Databases, name: str, in_sight: Collection[AgentId]) -> None:
-        """Ask one database, and post what all have answered so far."""
+        """Ask one database, and post all answers so far."""
         answer: tuple[list[store.Elsewhere], Mapping[AgentId, Details]] | None = None
         try:
             answer = databases.ask(lambda mesh: self._of(mesh, in_sight), [name]).given.get(name)

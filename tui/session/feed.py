@@ -112,7 +112,7 @@ class Feed:
             self._thread.join(_STOP_SECONDS)
 
     def follow(self, agent: AgentId) -> None:
-        """Post the agent's newest rows (RowsArrived with first=True), then what is appended, and its live text.
+        """Post the agent's newest rows (RowsArrived with first=True), then appended rows, and its live text.
 
         Following the same agent again posts nothing.
         """
@@ -161,7 +161,7 @@ class Feed:
                     now = time.monotonic()
                     pace_until = now + _PACE
                     next_tick = now + (_BUSY_TICK if self._is_busy else _TICK)
-                    # Hints, such as streamed text, put off no tick: only it reads what nobody notifies of.
+                    # Hints, such as streamed text, put off no tick: only a tick reads changes that nobody notifies of.
                     tick_at = next_tick if is_tick else min(tick_at, next_tick)
         finally:
             if self._listener:
@@ -216,7 +216,7 @@ class Feed:
             self._requests.popleft()
 
     def _look(self, is_tick: bool) -> None:
-        """Read what the hints name, at a tick everything, and post it."""
+        """Read the things that the hints name, at a tick everything, and post them."""
         listener = self._listening()
         batch = self._hints.take()
         if listener.failed:
@@ -241,7 +241,7 @@ class Feed:
             self._post_trouble(self._worker_check.check(board))
 
     def _read_followed(self, batch: HintBatch, *, catch_up: bool) -> None:
-        """Read what is new of the agents whose rows are shown, into the outbox."""
+        """Read the news of the agents whose rows are shown into the outbox."""
         for agent, followed in self._followed.items():
             parts = batch.streams.get(agent, [])
             if parts or catch_up:
@@ -283,7 +283,7 @@ class Feed:
         self._outbox.clear()
 
     def _show(self, board: Board) -> None:
-        """Post a board, and what is different from the one before."""
+        """Post a board, and its differences from the one before."""
         before, self._board = self._board, board
         self._post(BoardChanged(board))
         if before:

@@ -48,7 +48,7 @@ class HintBatch:
         self.streams: dict[AgentId, list[StreamedPart | None]] = {}
         """Per agent: pieces of live text, and None for each change of its rows or state between them."""
         self.outputs: dict[AgentId, CallOutput] = {}
-        """Per agent: what its running call has written last."""
+        """Per agent: the last output of its running call."""
 
     def __bool__(self) -> bool:
         return self.everything or self.board or self.details or bool(self.streams) or bool(self.outputs)
@@ -135,7 +135,7 @@ def _live(payload: str) -> dict[AgentId, StreamedPart]:
 
 
 def _outputs(payload: str) -> dict[AgentId, CallOutput]:
-    """Return by agent what running calls have written; a malformed payload gives nothing."""
+    """Return the last output of running calls by agent; a malformed payload gives none."""
     found = ((agent, _piece(said)) for agent, said in _by_agent(payload, OUTPUT))
     return {agent: CallOutput(call_key(piece.after, piece.place), piece.text) for agent, piece in found if piece}
 

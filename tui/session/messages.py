@@ -34,7 +34,7 @@ class RowsArrived(FromFeed):
     agent_id: AgentId
     rows: list[Row]
     inherited: list[Row] | None
-    """With the first window of a forked agent: what it inherited, oldest first; else None."""
+    """With the first window of a forked agent: its inherited rows, oldest first; else None."""
     more: bool
     """Whether older rows are left to ask for."""
     first: bool

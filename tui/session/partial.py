@@ -62,7 +62,7 @@ class PartialAnswer:
         return True
 
     def take(self, piece: StreamedPart, now: float) -> Shown | None:
-        """Take a piece; return what to show of it, None if nothing."""
+        """Take a piece; return the part to show, None if there is none."""
         return self._take_repeated(piece, now) if piece.is_repeated else self._take_live(piece, now)
 
     def _take_live(self, piece: StreamedPart, now: float) -> Shown | None:

@@ -117,7 +117,7 @@ class Followed:
         self._partial = PartialAnswer()
 
     def first(self) -> None:
-        """Post the newest window, and what the agent inherited."""
+        """Post the newest window, and the rows that the agent inherited."""
         rows = self._read(store.newest, self._agent, WINDOW)
         inherited, count = self._read(store.inherited, self._agent, WINDOW)
         self._note(rows)

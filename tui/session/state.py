@@ -94,7 +94,7 @@ class AgentFace(NamedTuple):
     ended_with: Kind | None = None
     """Kind of the row that its last turn ended with: assistant, error, event (interrupted); None before the first."""
     capturing: bool = False
-    """Whether a capture is open: what is typed is kept from every model."""
+    """Whether a capture is open: typed text is kept from every model."""
     pending: tuple[Pending, ...] = ()
     requests: tuple[Request, ...] = ()
     """Its unanswered requests to a person, oldest first."""

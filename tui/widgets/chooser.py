@@ -40,7 +40,7 @@ class Choice(Generic[T]):
 
 
 class Chooser(Dialog[T]):
-    """A field and a list; left with the value of what was chosen."""
+    """A field and a list; left with the chosen value."""
 
     BINDINGS = [  # noqa: RUF012 - Textual's form
         Binding("up,ctrl+k", "move(-1)", "Up", id="chooser.up", tooltip="The one above", priority=True),
@@ -59,8 +59,8 @@ class Chooser(Dialog[T]):
     ) -> None:
         """``beyond`` looks for a typed name that is not in the list.
 
-        ``is_ordered`` keeps the order, and lists what contains every typed word; otherwise the best match comes first.
-        ``preview`` hears of each value that is highlighted.
+        ``is_ordered`` keeps the order, and lists the things that contain every typed word; otherwise the best match
+        comes first. ``preview`` hears of each value that is highlighted.
         """
         super().__init__()
         self._beyond, self._find = beyond, containing if is_ordered else best

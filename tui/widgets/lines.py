@@ -16,7 +16,7 @@ from agentmesh.tui.theme import ROLES
 
 
 class Piece(NamedTuple):
-    """A piece of a line: printable text without line breaks, and what it is; the theme knows its colour."""
+    """A piece of a line: printable text without line breaks, and its role; the theme knows the colour."""
 
     text: str
     role: str = ""
@@ -63,7 +63,7 @@ def line_content(line: Line) -> Content:
 
 
 def drawn(widget: Widget, content: Content, y: int) -> Strip:
-    """Draw a widget's line ``y``, with what is selected of it, as ``Widget.render_line`` returns it."""
+    """Draw a widget's line ``y``, with its selected part, as ``Widget.render_line`` returns it."""
     base, width = widget.visual_style, widget.size.width
     selection = widget.text_selection
     if selection is not None and (span := selection.get_span(y)) is not None:

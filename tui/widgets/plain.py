@@ -1,4 +1,4 @@
-"""Text that is never markup: what a model, a tool or a person wrote is shown as it is."""
+"""Text that is never markup: text of a model, a tool or a person is shown as it is."""
 
 from __future__ import annotations
 
