@@ -119,8 +119,7 @@ class BackgroundWorker:
         # If there are several databases, the worker reads the configuration and serves all of them.
         if self._settings.database_url and not self._settings.databases:
             environ["AGENTMESH_DATABASE_URL"] = self._settings.database_url
-        if self._settings.direct_database_url and not self._settings.databases:
-            environ["AGENTMESH_DIRECT_DATABASE_URL"] = self._settings.direct_database_url
+            environ["AGENTMESH_DIRECT_DATABASE_URL"] = self._settings.direct_database_url or ""
         environ["AGENTMESH_DATA_DIR"] = str(self._settings.data_dir)
         if self._settings.log.file:
             environ["AGENTMESH_LOG_FILE"] = self._settings.log.file

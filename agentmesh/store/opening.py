@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from agentmesh.config.settings import Settings
-from agentmesh.store import schema
+from agentmesh.domain.errors import ConfigError
+from agentmesh.store import lineage, schema
 from agentmesh.store.errors import translated
 from agentmesh.store.pool import connect, describe
 from agentmesh.store.sizes import POOL_SIZE
@@ -54,27 +56,41 @@ def reach(
     return Database(url, direct_url, role=role, pool_size=pool_size, revive=revive, first=first)
 
 
+def _require_one_database(url: str, direct_url: str, *, role: str) -> None:
+    """Raise ConfigError if the way around a pooler leads to another database."""
+    found = []
+    for one in (url, direct_url):
+        with translated(describe(one)), closing(connect(one, role=role)) as connection:
+            found.append(lineage.identity(connection))
+    if all(found) and found[0] != found[1]:
+        raise ConfigError(
+            f"Two URLs lead to two databases: {describe(url)}, and around its pooler {describe(direct_url)}.",
+            hint="AGENTMESH_DIRECT_DATABASE_URL (direct_database_url, direct_url) must name the same database.",
+        )
+
+
 def open_database(
     settings: Settings, *, role: str, migrate: bool = True, pool_size: int = POOL_SIZE
 ) -> tuple[Database, EmbeddedServer | None]:
     """Connect to the configured database, or start the embedded one, and check that its schema is the program's.
 
-    Raise a DatabaseError if that fails. ``migrate=False`` does not look at the schema. The caller closes the database
-    and releases the server.
+    Raise a DatabaseError if that fails, ConfigError if two URLs lead to two databases. ``migrate=False`` does not look
+    at the schema. The caller closes the database and releases the server.
     """
-    server = None
+    server, direct_url = None, None
     if settings.database_url:
-        url = settings.database_url
+        url, direct_url = settings.database_url, settings.direct_database_url
     else:
         from agentmesh.store.embedded import EmbeddedServer
 
         server = EmbeddedServer(settings.data_dir)
         url = server.acquire()
-    direct_url = settings.direct_database_url
     if settings.is_read_only:
         url, direct_url = read_only(url), direct_url and read_only(direct_url)
     try:
         revive = server.acquire if server else None
+        if direct_url and direct_url != url:
+            _require_one_database(url, direct_url, role=role)
         if migrate:
             direct, folder = direct_url or url, server.home if server else None
             first = schema.connect_ensured(direct, role=role, automatic=server is not None, folder=folder)

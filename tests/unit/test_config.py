@@ -55,6 +55,18 @@ def test_defaults_are_the_contract(machine):
     assert settings.warnings == ()
 
 
+def test_a_database_named_by_a_later_source_is_reached_by_no_url_of_an_earlier_one(machine):
+    machine.user("database_url = 'host=/a'\ndirect_database_url = 'host=/b'\nreader_url = 'host=/c'")
+    found = machine.load()
+    assert (found.database_url, found.direct_database_url, found.reader_url) == ("host=/a", "host=/b", "host=/c")
+    found = machine.load(database_url="host=/d")
+    assert (found.database_url, found.direct_database_url, found.reader_url) == ("host=/d", None, None)
+    found = machine.load(database_url="host=/d", direct_database_url="host=/e")
+    assert (found.database_url, found.direct_database_url, found.reader_url) == ("host=/d", "host=/e", None)
+    found = machine.load(direct_database_url="host=/e")
+    assert (found.database_url, found.direct_database_url, found.reader_url) == ("host=/a", "host=/e", "host=/c")
+
+
 def test_what_the_web_tool_and_commands_may_is_the_users_own_to_say(machine):
     machine.user('[web]\nallow_private = ["LocalHost:8000", "[::1]:80", "10.0.0.1"]\n[sandbox]\nbash = "auto"')
     machine.project('[web]\nallow_private = ["169.254.169.254"]\n[sandbox]\nbash = "off"')
