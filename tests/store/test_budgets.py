@@ -566,6 +566,12 @@ def test_amounts_out_of_range_are_refused(mesh: Mesh, amount: float):
         cap(mesh, amount)
 
 
+@pytest.mark.parametrize(("unit", "amount"), [("usd", "0.0000004"), ("tokens", "0.4")])
+def test_a_cap_that_would_be_rounded_to_nothing_is_refused(mesh: Mesh, unit: str, amount: str):
+    with pytest.raises(BadArgument, match="less than the least"):
+        mesh.run(lambda conn: conn.execute("select agentmesh.set_budget(%s, %s, %s)", [mesh.session, unit, amount]))
+
+
 def test_a_unit_that_nobody_knows_is_refused(mesh: Mesh):
     with pytest.raises(BadArgument, match="'eur' is no unit"):
         mesh.run(lambda conn: conn.execute("select agentmesh.set_budget(%s, 'eur', 5)", [mesh.session]))

@@ -285,6 +285,12 @@ def test_title_and_mode_change_and_screens_are_told(mesh: Mesh):
         mesh.run(person.rename_session, SessionId(unknown()), "x")
 
 
+@pytest.mark.parametrize("mode", ["nonsense", None])
+def test_a_mode_that_nobody_knows_is_refused(mesh: Mesh, mode: str | None):
+    with pytest.raises(BadArgument, match="is no permission mode"):
+        mesh.run(lambda conn: conn.execute("select agentmesh.set_mode(%s, %s)", [mesh.session, mode]))
+
+
 # What screens read
 
 

@@ -196,6 +196,9 @@ language plpgsql as $$
 #variable_conflict use_column
 begin
   perform agentmesh.require_read_committed();
+  if set_mode.mode is null or set_mode.mode not in ('ask', 'edits', 'all', 'plan') then
+    perform agentmesh.refuse('AM004', format('%s is no permission mode', coalesce(quote_literal(left(set_mode.mode, 20)), 'null')), 'Give ask, edits, all or plan.');
+  end if;
   perform agentmesh.require_session(agentmesh.lock_session(set_mode.session), set_mode.session);
   perform agentmesh.lock_agents(agentmesh.asking(set_mode.session));
   update agentmesh.sessions s set permission_mode = set_mode.mode where s.id = set_mode.session;
