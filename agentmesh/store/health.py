@@ -36,6 +36,8 @@ class Server:
     connections: int
     bytes: int
     """Size of the database."""
+    read_only: bool
+    """Whether it refuses changes: a standby, or a default of the database or the role."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,16 @@ def test_doctor_says_what_is_broken(am, mesh, here):
     assert done.out.endswith("Broken: agents, models openai.\n")
 
 
+def test_doctor_says_that_a_database_refuses_changes(am, mesh):
+    mesh.conn.execute(
+        f'alter database "{mesh.conn.info.dbname}" set default_transaction_read_only = on'  # new connections heed it
+    )
+    done = am("doctor")
+    assert done.code == 1
+    assert "✗ server" in done.out
+    assert "it refuses changes: no agent can work" in done.out
+
+
 def test_17_5_doctor_is_not_broken_by_what_was_left_lying_days_ago(am, mesh, here):
     a, b = mesh.fork(here, "ping"), mesh.fork(here, "pong")
     mesh.send(b, a, "again?")

@@ -3,7 +3,7 @@
 select current_setting('server_version') as version, current_database() as database, current_user as role,
   pg_postmaster_start_time() as started_at, current_setting('max_connections')::integer as max_connections,
   (select sum(numbackends) from pg_stat_database)::integer as connections,
-  pg_database_size(current_database()) as bytes;
+  pg_database_size(current_database()) as bytes, current_setting('transaction_read_only')::boolean as read_only;
 
 -- name: notify_queue
 -- How full the server's queue of notifications is, and which session holds it: the one that has been in a transaction
