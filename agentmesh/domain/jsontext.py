@@ -69,9 +69,9 @@ def number(text: str) -> int | float | str:
     """Return the number that is written; the text itself if no finite number of Python is it, as for ``1e400``."""
     try:
         value = int(text) if text.removeprefix("-").isdecimal() else float(text)
-    except ValueError:  # Python reads at most 4300 digits of an integer
+        return value if math.isfinite(value) else text
+    except (ValueError, OverflowError):  # Python reads at most 4300 digits of an integer, and 308 have a float
         return text
-    return value if math.isfinite(value) else text
 
 
 _TOO_DEEP: Final = f"more than {DEEPEST} lists or objects within each other"

@@ -43,6 +43,7 @@ def test_a_schema_that_names_itself_accepts_anything_there():
         ({"properties": {}}, {"a": "x" * 300_000}, "the limit is 262144"),
         ({"properties": {"a": {"multipleOf": 0.1}}}, {"a": 10**400}, "the report does not fit"),
         ({"properties": {"a": {}}}, {"a": "\ud800"}, "unpaired surrogate"),
+        ({"properties": {"a": {"type": "number"}}}, {"a": float("inf")}, "Out of range float"),
     ],
 )
 def test_what_does_not_fit_names_the_place(schema: Any, given: Any, words: str):

@@ -52,6 +52,11 @@ def test_what_is_no_json_is_a_value_error(text):
         parse(text)
 
 
+@pytest.mark.parametrize("text", ["1e400", "-1" + "0" * 400, "1" * 5000])
+def test_a_number_that_python_has_no_finite_one_for_stays_text(text):
+    assert jsontext.number(text) == text
+
+
 def test_strings_may_have_line_breaks_where_that_is_asked_for():
     assert parse_unique('["a\nb"]', strict=False) == ["a\nb"]
 

@@ -105,7 +105,10 @@ def arguments_of(schema: Mapping[str, Any]) -> type[BaseModel]:
 
 
 def fitted(schema: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments in the types that the schema names; raise ValueError if one is missing or not valid Unicode."""
+    """Return arguments in the types that the schema names.
+
+    Raise ValueError if one is missing, not valid Unicode, or no number that JSON can name.
+    """
     missing = [name for name in schema.get("required", []) if name not in given]
     if missing:
         raise ValueError(f"{', '.join(missing)} {'are' if len(missing) > 1 else 'is'} missing")
@@ -126,9 +129,12 @@ _KINDS: Final[Mapping[str, type | tuple[type, ...]]] = {
 
 
 def _is_unicode(given: Mapping[str, Any]) -> bool:
-    """Whether the SDK can send it: otherwise the SDK drops the connection, and the server loses its state."""
+    """Return whether the SDK can send it: otherwise it drops the connection, and the server loses its state.
+
+    Raise ValueError for an infinite number.
+    """
     try:
-        json.dumps(given, ensure_ascii=False).encode()
+        json.dumps(given, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError:
         return False
     return True
