@@ -8,6 +8,7 @@ from the role (``alter role ... set lock_timeout = '5s'``).
 from __future__ import annotations
 
 import os
+import re
 import select
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, LiteralString
@@ -57,6 +58,8 @@ _LIMITS: Final = {
     "gin_fuzzy_search_limit": "0",
     "jit": "off",  # compiling takes 40 ms for statements that run for one: plans of many small parts look expensive
 }
+
+_SEVERAL_AT: Final = re.compile(r"postgres(?:ql)?://[^?]*@[^?]*@")
 
 PREPARE_AFTER: Final = 3
 """A statement is prepared after this many executions."""
@@ -206,6 +209,11 @@ def _one(connection: psycopg.Connection, query: LiteralString) -> Any:
 
 
 def _parsed(url: str) -> dict[str, Any]:
+    if _SEVERAL_AT.match(url):
+        # libpq would take a part of the password for a host, or for the name of the database, and messages name those.
+        raise ConfigError(
+            "The database URL has more than one @.", hint="Write an @ of the password as %40, and a / as %2F."
+        )
     try:
         return conninfo_to_dict(url)
     except psycopg.ProgrammingError:

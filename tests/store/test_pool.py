@@ -64,6 +64,13 @@ def test_an_unreadable_url_is_refused_without_repeating_it():
     assert caught.value.__suppress_context__
 
 
+@pytest.mark.parametrize("url", ["postgresql://ann:p@ss/w:rd@db:5433/mesh", "postgres://ann:se@cret@db/mesh?a=b"])
+def test_no_part_of_a_password_with_an_at_sign_is_taken_for_a_host_or_a_name(url):
+    with pytest.raises(ConfigError, match="more than one @") as refused:
+        describe(url)
+    assert "%40" in str(refused.value.hint)
+
+
 def test_a_terminated_connection_is_seen_as_dead_without_a_statement(database_url, conn):
     with connect(database_url, role="test") as victim:
         assert is_alive(victim)
