@@ -11,6 +11,7 @@ from agentmesh.app.model_list import fetch
 from agentmesh.cli.finding import Finding, Health
 from agentmesh.config.api_keys import key_of
 from agentmesh.config.settings import resolve_model
+from agentmesh.domain.errors import NoModel
 from agentmesh.domain.text import one_line
 from agentmesh.domain.urls import is_openai
 
@@ -21,7 +22,12 @@ if TYPE_CHECKING:
 
 def model_checks(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yield a finding about the model, and one for each server that may be asked."""
-    wanted = resolve_model(settings, settings.model) if settings.model and settings.model != "demo" else None
+    wanted, misnamed = None, None
+    if settings.model and settings.model != "demo":
+        try:
+            wanted = resolve_model(settings, settings.model)
+        except NoModel as failure:
+            misnamed = failure
     for name, provider in settings.providers.items():
         needed = wanted is not None and wanted[0] == name
         key = key_of(environ, name, provider).strip()
@@ -36,7 +42,9 @@ def model_checks(settings: Settings, environ: Mapping[str, str]) -> Iterator[Fin
             continue
         yield _ask(name, provider, key, wanted[1] if needed and wanted else None)
     if wanted:
-        yield Finding(Health.OK, "model", f"{'/'.join(wanted)} is the model of new sessions")
+        yield "ok", "model", f"{'/'.join(wanted)} is the model of new sessions", ""
+    elif misnamed:
+        yield "broken", "model", misnamed.message, misnamed.hint
     elif settings.model:
         yield Finding(Health.OK, "model", f"{settings.model} is the model of new sessions: a scripted one")
     else:

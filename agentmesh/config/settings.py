@@ -22,7 +22,7 @@ from agentmesh.config.schema import (
     Web,
     Workspace,
 )
-from agentmesh.domain.errors import ConfigError, UsageError
+from agentmesh.domain.errors import ConfigError, NoModel, UsageError
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line
 
@@ -200,11 +200,21 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path | N
 
 
 def resolve_model(settings: Settings, name: str) -> tuple[str, str]:
-    """Return the names of the provider and of its model for a model's name as a person writes it."""
+    """Return the names of the provider and of its model for a model's name as a person writes it.
+
+    A name whose first part is no provider is the default provider's: many servers have models named ``org/model``.
+    Raise NoModel if it names no model, or cannot be such a name: its first part differs from a provider's only in case,
+    or the default provider is OpenAI itself.
+    """
     first, slash, rest = name.strip().partition("/")
     provider, model = (
         (first, rest) if slash and first in settings.provider_prefixes else (_DEFAULT_PROVIDER, name.strip())
     )
+    if slash and provider == _DEFAULT_PROVIDER and first not in settings.provider_prefixes:
+        meant = next((one for one in settings.provider_prefixes if one.lower() == first.lower()), None)
+        if meant or settings.providers[_DEFAULT_PROVIDER].base_url == sources.OPENAI_URL:
+            known = f"Did you mean {meant}/{rest}?" if meant else f"Known are {', '.join(sorted(settings.providers))}."
+            raise NoModel(f"there is no provider {one_line(first, 40)!r} for model {one_line(name, 80)}", hint=known)
     if not model:
-        raise ConfigError(f"The model name {name!r} names no model.", hint="Write it as NAME or PROVIDER/NAME.")
+        raise NoModel(f"{name!r} names no model", hint="Write it as NAME or PROVIDER/NAME.")
     return provider, model

@@ -14,6 +14,7 @@ from agentmesh.config.settings import load
     ("text", "found"),
     [
         ("", ("note", "no model is configured")),
+        ('model = "lokal/x"\n', ("broken", "there is no provider 'lokal' for model lokal/x")),
         ('model = "demo"\n', ("ok", "demo is the model of new sessions: a scripted one")),
     ],
 )

@@ -10,7 +10,7 @@ from agentmesh.config import paths, sources
 from agentmesh.config.rules import rule_text
 from agentmesh.config.schema import TypeSettings
 from agentmesh.config.settings import Settings, load, resolve_model
-from agentmesh.domain.errors import ConfigError
+from agentmesh.domain.errors import ConfigError, NoModel
 from agentmesh.domain.states import PermissionMode
 
 
@@ -447,7 +447,7 @@ OWN_OPENAI = "[providers.openai]\nbase_url = 'http://proxy/v1'\n"
     [
         ("", "", "gpt-5", "openai", "gpt-5"),
         ("", "", "openai/gpt-5", "openai", "gpt-5"),
-        ("", "", "anthropic/claude", "openai", "anthropic/claude"),
+        ("", "http://router/v1", "anthropic/claude", "openai", "anthropic/claude"),
         ("", "https://api.openai.com/v1/", "openai/gpt-5", "openai", "gpt-5"),
         ("", "http://localhost:8000/v1", "openai/gpt-oss-20b", "openai", "openai/gpt-oss-20b"),
         (OWN_OPENAI, "", "openai/gpt-5", "openai", "gpt-5"),
@@ -455,7 +455,7 @@ OWN_OPENAI = "[providers.openai]\nbase_url = 'http://proxy/v1'\n"
         (LOCAL, "", "local/qwen3:8b", "local", "qwen3:8b"),
         (LOCAL, "", "local/org/model", "local", "org/model"),
         (LOCAL, "", "local", "openai", "local"),
-        (LOCAL, "", "Local/x", "openai", "Local/x"),
+        (LOCAL, "http://router/v1", "lokal/x", "openai", "lokal/x"),
         (LOCAL, "", " local/x ", "local", "x"),
     ],
 )
@@ -465,9 +465,25 @@ def test_the_first_segment_counts_only_if_it_names_a_provider(machine, user, bas
     assert resolve_model(machine.load(), name) == (provider, model)
 
 
+@pytest.mark.parametrize(
+    ("base_url", "name", "hint"),
+    [
+        ("", "lokal/x", "Known are local, openai."),
+        ("", "Local/x", "Did you mean local/x?"),
+        ("http://router/v1", "Local/x", "Did you mean local/x?"),
+    ],
+)
+def test_a_mistyped_provider_is_not_taken_for_a_model_of_openai(machine, base_url, name, hint):
+    machine.user(LOCAL)
+    machine.environ["OPENAI_BASE_URL"] = base_url
+    with pytest.raises(NoModel, match="no provider") as refused:
+        resolve_model(machine.load(), name)
+    assert refused.value.hint == hint
+
+
 @pytest.mark.parametrize("name", ["", "  ", "openai/"])
 def test_a_name_without_a_model_is_refused(machine, name):
-    with pytest.raises(ConfigError, match="names no model"):
+    with pytest.raises(NoModel, match="names no model"):
         resolve_model(machine.load(), name)
 
 
