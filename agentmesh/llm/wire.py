@@ -12,6 +12,8 @@ import re
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
@@ -28,6 +30,11 @@ from agentmesh.llm.sdk import openai
 
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _WRITE_TIMEOUT = 60.0
+_TLS = {
+    "CERTIFICATE_VERIFY_FAILED": "If you trust the server, let SSL_CERT_FILE name the file with its certificate.",
+    "WRONG_VERSION_NUMBER": "The server does not speak TLS there: base_url needs http:// instead of https://.",
+}
+"""What of a failed connection no later attempt changes, by OpenSSL's name, and what a person can do."""
 _KEEP_ALIVE = 30.0
 _LONGEST_DOCUMENT = 4 * 1024 * 1024
 """Bytes of a document in which a server says something of itself."""
@@ -200,11 +207,16 @@ class Wire:
                 "bad_request", f"No request can be sent to {where}.", hint="Check base_url and headers."
             )
         said = self._said(error)
+        through, hint = "", "Check that the server runs and that base_url and the network are right."
+        if proxy := _proxy(provider.base_url):
+            through = f" through the proxy {proxy}"
+            hint = "Check the proxy. NO_PROXY names the servers that are reached without it."
+        final = next((words for sign, words in _TLS.items() if sign in said), None)
         return AttemptFailed(
             "connection",
-            f"{where} cannot be reached: {said}",
-            hint="Check that the server runs and that base_url and the network are right.",
-            retry="CERTIFICATE_VERIFY_FAILED" not in said,
+            f"{where} cannot be reached{through}: {said}",
+            hint=final or hint,
+            retry=final is None,
             away=isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout),
         )
 
@@ -215,6 +227,18 @@ class Wire:
 
     def _said(self, error: BaseException) -> str:
         return self._provider.redact(_ERRNO.sub("", str(error))) or type(error).__name__
+
+
+def _proxy(base_url: str) -> str:
+    """Return host and port of the environment's proxy for a URL, without a password; empty if there is none."""
+    url = urlsplit(base_url)
+    try:
+        found = getproxies()
+        proxy = urlsplit(found.get(url.scheme) or found.get("all") or "")
+        name = proxy.netloc.rpartition("@")[2] or proxy.path
+        return "" if not name or proxy_bypass(url.hostname or "") else one_line(name, 80)
+    except ValueError:
+        return ""
 
 
 def _http(provider: Provider, certificates: ssl.SSLContext, hooks: Hooks) -> httpx2.Client:

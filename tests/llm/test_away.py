@@ -194,3 +194,30 @@ def test_a_name_that_nobody_knows_is_told_at_once_and_tried_on():
         model.complete(request(), cancel, Watch(paused=paused))
     model.close()
     assert "http://no-such-host.invalid/v1 cannot be reached" in log.pauses[0][1]
+
+
+def test_a_server_that_speaks_no_tls_is_not_waited_for():
+    with misbehaving(good()) as server:
+        model = OpenAIChat(Provider("acme", server.url.replace("http://", "https://")), PATIENT)
+        with pytest.raises(CallFailed, match="cannot be reached") as caught:
+            model.complete(request(), Cancel(), Watch())
+        model.close()
+    assert "http:// instead of https://" in caught.value.hint
+
+
+def test_a_proxy_that_cannot_be_reached_is_named_without_its_password(monkeypatch):
+    monkeypatch.setenv("http_proxy", f"http://me:s3cret@127.0.0.1:{free_port()}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    log, cancel = Log(), Cancel()
+    model = OpenAIChat(Provider("acme", "http://models.example/v1"), PATIENT)
+
+    def paused(seconds: float, why: str, _left: float) -> None:
+        log.pauses.append((seconds, why))
+        cancel.set(CancelReason.INTERRUPT)
+
+    with pytest.raises(CallCancelled):
+        model.complete(request(), cancel, Watch(paused=paused))
+    model.close()
+    assert "cannot be reached through the proxy 127.0.0.1:" in log.pauses[0][1]
+    assert "s3cret" not in log.pauses[0][1]
