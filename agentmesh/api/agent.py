@@ -416,7 +416,9 @@ class Agent:
 
             return fitting(model, found.result, self.name)
         if found.status == "failed":
-            raise ModelError(f"{self.name}: no valid report", hint="Send it what was missing.")
+            why = f": {found.refused}" if found.refused else ""
+            hint = f"agentmesh log {self.id} shows what it answered."
+            raise ModelError(f"{self.name}: no valid report{why}", hint=hint)
         if found.status != "owed":
             raise ModelError(f"{self.name}: no valid report, its task ended as {found.status}")
         if self.status == AgentStatus.IDLE:

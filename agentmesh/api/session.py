@@ -151,7 +151,7 @@ class Session:
         """Write to the root, wait until all agents rest, and return the root's answer; ``images`` as for ``send``.
 
         If the root's turn ended otherwise, raise the error: ModelError, LimitReached, Interrupted. If the time is up,
-        interrupt all agents and raise Timeout.
+        interrupt all agents and raise Timeout; a tool that does not stop delays that by up to 8 s.
         """
         seconds = seconds_of(timeout, "timeout")
         self.send(prompt, images=images)

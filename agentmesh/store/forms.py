@@ -44,6 +44,8 @@ class Reported(NamedTuple):
     attempts: int
     check_exit: int | None
     """How the newest check ended; None if none ran to its end."""
+    refused: str | None
+    """What was wrong with the newest call of ``report``."""
 
 
 def owed(conn: Connection, agent: AgentId) -> Owed | None:

@@ -74,6 +74,18 @@ def test_a_task_without_an_answer_says_why_and_leaves_nobody(rig: Rig, open_mesh
     assert [one.name for one in session.list_agents()] == ["root"]
 
 
+def test_a_task_whose_reports_do_not_fit_says_what_was_wrong_with_the_last(rig: Rig, open_mesh: Open):
+    rig.script("counter", *(do(call("report", files="many")) for _ in range(3)))
+    mesh = open_mesh()
+    session = mesh.start_session(permission_mode="all")
+    with (
+        mesh.worker(),
+        pytest.raises(agentmesh.ModelError, match="no valid report: the report does not fit: files") as why,
+    ):
+        session.root.task("Count.", name="counter", schema=Count, timeout=60)
+    assert "agentmesh log " in why.value.hint
+
+
 @pytest.mark.parametrize("closed", [False, True])
 def test_a_task_whose_sub_agent_is_killed_or_whose_mesh_is_closed_says_so(rig: Rig, open_mesh: Open, closed: bool):
     go = threading.Event()

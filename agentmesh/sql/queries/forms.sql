@@ -9,8 +9,11 @@ from agentmesh.agents a cross join lateral (
 where a.id = %(agent)s;
 
 -- name: reported
--- The newest report of an agent: a fork's, or the report of a sub-agent's newest task.
-select r.status, r.result, r.attempts, r.check_exit
+-- The newest report of an agent: a fork's, or that of the newest task of a sub-agent. refused: what was wrong with its
+-- newest call of report.
+select r.status, r.result, r.attempts, r.check_exit, (
+  select t.content #>> '{result,error}' from agentmesh.transcript t
+  where t.agent_id = %(agent)s and t.kind = 'tool_result' and t.content ->> 'name' = 'report' order by t.seq desc limit 1) as refused
 from (
   select case when a.owes_report or f.status is null then 'owed' else f.status end as status, f.result, f.attempts, f.check_exit
   from agentmesh.forms f join agentmesh.agents a on a.id = f.agent_id where f.agent_id = %(agent)s
