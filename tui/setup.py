@@ -95,7 +95,7 @@ class SetupApp(ThemedApp[bool], inherit_bindings=False):
             if await self._set_up(server):
                 return True
 
-    async def _set_up(self, server: Server) -> bool:
+    async def _set_up(self, server: ModelServer) -> bool:
         """Ask for the remaining settings of a server; return whether it was set up."""
         from agentmesh.app import setup as steps
 

@@ -14,7 +14,6 @@ from agentmesh.app.host_and_user import HostAndUser
 from agentmesh.app.models import ConfiguredModels
 from agentmesh.app.projects import Projects
 from agentmesh.app.serving import Serving, ServingResult
-from agentmesh.config.mcp import PREFIX
 from agentmesh.config.settings import Settings
 from agentmesh.domain.errors import UnknownSession, UsageError
 from agentmesh.domain.log import logger

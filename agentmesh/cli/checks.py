@@ -105,10 +105,10 @@ def _database_checks(mesh: Mesh) -> Iterator[Finding]:
         f"PostgreSQL {server.version}, {owner}; {mesh.database.where}, as role {server.role}; up since "
         f"{moment(server.started_at)}; {server.connections} of {server.max_connections} connections used"
     )
-    yield Finding(State.OK, "server", words)
+    yield Finding(Health.OK, "server", words)
     if server.read_only and not mesh.settings.is_read_only:
         hint = "Is it a standby? Look at default_transaction_read_only of the database and the role."
-        yield Finding(State.BROKEN, "server", "it refuses changes: no agent can work", hint)
+        yield Finding(Health.BROKEN, "server", "it refuses changes: no agent can work", hint)
     if mesh.server:
         yield _holders(mesh)
     found = mesh.database.run(schema.state, idempotent=True)

@@ -22,6 +22,8 @@ def mcp_checks(mesh: Mesh, workdir: Path) -> Iterator[Finding]:
         mesh.mcp.definitions(workdir)
         for each in mesh.mcp.states(workdir):
             if each.state is RunState.RUNNING:
-                yield "ok", "mcp server", f"{each.name} runs and has {plural(each.tools, 'tool')} ({each.source})", ""
+                yield Finding(
+                    Health.OK, "mcp server", f"{each.name} runs and has {plural(each.tools, 'tool')} ({each.source})"
+                )
     for problem in mesh.mcp_problems(workdir):
         yield Finding(Health.BROKEN if problem.broken else Health.NOTE, "mcp server", str(problem))

@@ -42,9 +42,9 @@ def model_checks(settings: Settings, environ: Mapping[str, str]) -> Iterator[Fin
             continue
         yield _ask(name, provider, key, wanted[1] if needed and wanted else None)
     if wanted:
-        yield "ok", "model", f"{'/'.join(wanted)} is the model of new sessions", ""
+        yield Finding(Health.OK, "model", f"{'/'.join(wanted)} is the model of new sessions")
     elif misnamed:
-        yield "broken", "model", misnamed.message, misnamed.hint
+        yield Finding(Health.BROKEN, "model", misnamed.message, misnamed.hint)
     elif settings.model:
         yield Finding(Health.OK, "model", f"{settings.model} is the model of new sessions: a scripted one")
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentmesh.domain import waited
+from agentmesh.domain import wait_result
 from agentmesh.domain.jsontext import text_or_json
 
 _LONGEST = 4_000

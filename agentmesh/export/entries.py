@@ -42,12 +42,12 @@ class ExportedEntry:
     """References to images of the row."""
 
 
-def conversation(snap: Snapshot, clean: Cleaner, agent: Mapping[str, Any]) -> Iterator[ExportedEntry]:
+def conversation(snap: SessionSnapshot, clean: Cleaner, agent: Mapping[str, Any]) -> Iterator[ExportedEntry]:
     """Yield the rows of an agent, cleaned; after the result of a wait, the messages that the wait took."""
     for row in snap.of_agent("transcript", agent["id"]):
         reporters = snap.reporters(Row(row["agent_id"], row["seq"], row["kind"], row["content"]))
         kept = clean.row(row)
-        mail = waited.taken(Row(row["agent_id"], row["seq"], row["kind"], kept["content"]), reporters)
+        mail = wait_result.taken(Row(row["agent_id"], row["seq"], row["kind"], kept["content"]), reporters)
         shown = _entry(kept, str(row["kind"]), _parts_of(str(row["kind"]), kept["content"], agent["name"], mail))
         yield replace(shown, images=images.of_row(row["kind"], row["content"]))
         for part, one in enumerate(mail, 1):

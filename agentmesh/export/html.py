@@ -178,7 +178,7 @@ def _conversation(
     yield "</div></details>\n"
 
 
-def _images(snap: Snapshot, entry: ExportedEntry) -> Iterator[str]:
+def _images(snap: SessionSnapshot, entry: ExportedEntry) -> Iterator[str]:
     """Yield the images of a row, as parts of the page."""
     for one in entry.images:
         if data := snap.image(one["sha256"]):

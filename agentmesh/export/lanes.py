@@ -124,7 +124,7 @@ def _lane(snap: SessionSnapshot, guide: str, row: timeline.LaneRow, ended: datet
     return Lane(row.id, guide, row.name, row.status, row.created_at, end, row.died_at is not None, spans)
 
 
-def _merged(snap: Snapshot, row: timeline.LaneRow, end: datetime, nearest: timedelta) -> Iterator[LaneSpan]:
+def _merged(snap: SessionSnapshot, row: timeline.LaneRow, end: datetime, nearest: timedelta) -> Iterator[LaneSpan]:
     """Yield the agent's spans; merge spans of one kind if they and the time between them are below ``nearest``."""
     last: dict[tuple[str, bool], LaneSpan] = {}
     for found in timeline.spans(snap.conn, row.id):

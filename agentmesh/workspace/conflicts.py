@@ -82,7 +82,7 @@ def _by_other(found: Collection[Conflict]) -> dict[str, list[Conflict]]:
     return grouped
 
 
-def _told(name: str, found: Collection[Conflict]) -> str:
+def _sentence(name: str, found: Collection[Conflict]) -> str:
     paths = listed([one.path for one in found], _NAMED)
     return (
         f"{name} has changed the same places as you, in a tree of its own: {paths}. Only one "

@@ -33,7 +33,7 @@ def look(workspaces: WorkspaceFiles) -> list[TreeFinding]:
     ]
 
 
-def mend(workspaces: Workspaces, findings: Iterable[Finding]) -> list[Mended]:
+def mend(workspaces: WorkspaceFiles, findings: Iterable[TreeFinding]) -> list[Mended]:
     """Do what the remedy of each finding says, unless the fault is gone by now."""
     now = {(one.fault, one.subject) for one in look(workspaces)}
     return [

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agentmesh.cli.finding import Health
 from agentmesh.cli.models_check import model_checks
 from agentmesh.config.settings import load
 
@@ -21,14 +22,14 @@ from agentmesh.config.settings import load
 def test_the_model_of_new_sessions_is_named(tmp_path: Path, text: str, found: tuple[str, str]):
     (tmp_path / "config.toml").write_text(text)
     environ = {"AGENTMESH_CONFIG_DIR": str(tmp_path), "AGENTMESH_DATA_DIR": str(tmp_path / "data")}
-    *_, (state, topic, words, _) = model_checks(load({}, environ, None), environ)
-    assert topic == "model"
-    assert (state, words) == found
+    *_, model = model_checks(load({}, environ, None), environ)
+    assert model.about == "model"
+    assert (model.state, model.words) == found
 
 
 def test_a_proxy_whose_path_names_openai_is_asked_without_a_key(tmp_path: Path):
     (tmp_path / "config.toml").write_text('[providers.openai]\nbase_url = "http://127.0.0.1:1/api.openai.com/v1"\n')
     environ = {"AGENTMESH_CONFIG_DIR": str(tmp_path), "AGENTMESH_DATA_DIR": str(tmp_path / "data")}
-    (state, topic, words, _), *_ = model_checks(load({}, environ, None), environ)
-    assert (state, topic) == ("broken", "models openai")
-    assert words.startswith("http://127.0.0.1:1/api.openai.com/v1 does not answer")
+    server, *_ = model_checks(load({}, environ, None), environ)
+    assert (server.state, server.about) == (Health.BROKEN, "models openai")
+    assert server.words.startswith("http://127.0.0.1:1/api.openai.com/v1 does not answer")

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from agentmesh.cli.task_calls import TaskCalls, sub_agents, task_calls_of
-from agentmesh.domain.resting import resting
+from agentmesh.domain.folded_agents import resting
 from agentmesh.domain.shape import Shape
 from agentmesh.store import agents, batches, steps
 from agentmesh.store.tasks import TaskCall

@@ -10,7 +10,7 @@ from rich.cells import cell_len, set_cell_size
 
 from agentmesh.domain.attention import Need
 from agentmesh.domain.figures import count, listed, money, plural
-from agentmesh.domain.resting import is_folded, silent_note
+from agentmesh.domain.folded_agents import is_folded, silent_note
 from agentmesh.domain.text import one_line
 from agentmesh.tui.widgets.formats import duration, fit
 from agentmesh.tui.widgets.lines import Line, Piece

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from agentmesh.domain.errors import AgentmeshError, DatabaseUnreachable, UsageError
-from agentmesh.domain.ids import AgentId, MailId, short
+from agentmesh.domain.ids import AgentId, MailId
 from agentmesh.domain.rows import Ref
 from agentmesh.store import agents, mailbox
 
@@ -94,8 +94,3 @@ class CommandContext(NamedTuple):
 def new_key() -> str:
     """Return a key for one message of the screen: a repeated attempt to send it has the same."""
     return f"tui-{uuid.uuid4()}"
-
-
-def label(ref: Ref) -> str:
-    """Return ``name (12345678)``."""
-    return f"{ref.name} ({short(ref.id)})"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentmesh.app.place import HostAndUser
+from agentmesh.app.host_and_user import HostAndUser
 from agentmesh.config.custom_commands import CustomCommand
 from agentmesh.domain.cancel import Cancel
 from agentmesh.domain.errors import UsageError

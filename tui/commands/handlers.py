@@ -35,7 +35,7 @@ from agentmesh.tui.commands import (
     trees,
 )
 from agentmesh.tui.commands.calls import Done
-from agentmesh.tui.commands.context import CommandContext, label, new_key
+from agentmesh.tui.commands.context import CommandContext, new_key
 
 _LOOK = 0.3
 """Seconds between two rounds of interrupts."""
@@ -77,7 +77,7 @@ def say_to(ctx: CommandContext, who: str, text: str) -> Done:
     ctx.run_persistently(requests.set_attended, ctx.session.id, True)
     shown = attachments.of(ctx, ref.id, text)
     ctx.send(None, ref.id, text, shown.references)
-    return Done(" ".join(filter(None, [f"Sent to {label(ref)}.", shown.remark])))
+    return Done(" ".join(filter(None, [f"Sent to {ref.label}.", shown.remark])))
 
 
 def captured(ctx: CommandContext, text: str) -> Done:
@@ -189,7 +189,7 @@ def send(ctx: CommandContext, who: str, message: str) -> Done:
         return Done(f"Sent to {listed([one.name for one in sent], _NAMED)}.")
     ref = ctx.agent(who)
     ctx.send(ctx.in_view, ref.id, message)
-    return Done(f"Sent to {label(ref)}.")
+    return Done(f"Sent to {ref.label}.")
 
 
 def wait(ctx: CommandContext, timeout: str, *who: str) -> Done:

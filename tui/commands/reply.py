@@ -27,4 +27,4 @@ def reply(ctx: CommandContext, words: str) -> Done:
         raise UsageError("The message is missing.", hint=_USAGE)
     to = ctx.run_idempotent(mailbox.addressee, ctx.in_view, answered)
     ctx.send(ctx.in_view, to.id, text, reply_to=answered)
-    return Done(f"Sent to {label(to)}, as an answer to message {answered}.")
+    return Done(f"Sent to {to.label}, as an answer to message {answered}.")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentmesh.domain import batches, images, jsontext, waited
+from agentmesh.domain import batches, images, jsontext, wait_result
 from agentmesh.domain.figures import listed
 from agentmesh.domain.text import one_line, printable
 from agentmesh.domain.todos import TodoStatus, read_todos

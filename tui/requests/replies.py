@@ -87,7 +87,7 @@ def always(request: Request, text: str, workdir: Path) -> dict[str, Any]:
 
 def _allow_rule(line: str) -> Rule:
     """Return the rule of a line; raise BadEdit if the line is no rule, or allows too much."""
-    from agentmesh.config.forms import Refused
+    from agentmesh.config.forms import BadValue
     from agentmesh.config.rules import parsed
     from agentmesh.domain.command_prefixes import breadth_objection
     from agentmesh.domain.permissions import Decision
