@@ -1,6 +1,7 @@
 """A small MCP server that misbehaves when it is told to: plain JSON lines, no library. Its first argument is how.
 
 It appends its pid to the file ``starts`` in its working directory, and what it is told besides calls to ``heard``.
+It lists the tools in the file ``tools`` too.
 """
 
 from __future__ import annotations
@@ -126,9 +127,9 @@ def answer(asked: dict[str, Any]) -> Any:
                 ]
             if HOW == "half":
                 tools[0]["description"] += "\ud83d"
-            if HOW == "no-schema":
-                tools += [{"name": "odd"}]
-            return {"tools": tools}
+            if Path("tools").exists():
+                tools += json.loads(Path("tools").read_text())
+            return {"tools": tools if HOW != "no-list" else 5}
         case "tools/call":
             return called(asked["params"]["name"], asked["params"].get("arguments", {}))
         case "ping":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -137,6 +138,43 @@ def test_a_schema_is_sent_without_references_and_a_bad_one_costs_its_tool(rig: R
     assert "has a tool odd that is left out: it has an invalid schema" in told[1]
 
 
+@pytest.mark.parametrize(
+    ("tool", "words"),
+    [
+        ({"name": "bad", "inputSchema": {"type": "string"}}, "bad that is left out: it has no schema of an object"),
+        ({"name": "bad", "inputSchema": {"type": ["object", "null"]}}, "bad that is left out: it has no schema of an"),
+        ({"name": "bad", "inputSchema": []}, "bad that is left out: it has no schema of an object"),
+        ({"name": "bad", "inputSchema": {"properties": []}}, "bad that is left out: it has a schema whose properties"),
+        ({"name": "bad", "inputSchema": {"properties": {"a": 5}}}, "bad that is left out: it has an invalid schema"),
+        ({"name": "bad", "inputSchema": {"required": [5]}}, "bad that is left out: it has an invalid schema"),
+        ({"name": "bad", "inputSchema": {"$schema": [5]}}, "bad that is left out: it has an invalid schema"),
+        ({"name": 5, "inputSchema": {"type": "object"}}, "number 17 that is left out: it has no name"),
+        ("bad", "number 17 that is left out: it has no name"),
+    ],
+)
+def test_a_malformed_tool_is_named_and_costs_no_other(rig: Rig, tool: Any, words: str):
+    (rig.workdir / "tools").write_text(json.dumps([tool]))
+    assert "mcp__t__echo" in rig.tools()
+    (told,) = rig.problems()
+    assert told.startswith(f"the MCP server t has a tool {words}")
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"inputSchema": {}},
+        {"inputSchema": None},
+        {},
+        {"inputSchema": {}, "title": 5, "description": ["none"], "annotations": 5, "outputSchema": 5, "icons": 5},
+    ],
+)
+def test_a_tool_without_a_schema_has_no_arguments_and_other_mistakes_do_not_matter(rig: Rig, tool: dict[str, Any]):
+    (rig.workdir / "tools").write_text(json.dumps([{"name": "plain", **tool}]))
+    assert rig.tools()["mcp__t__plain"].args.model_json_schema() == {"type": "object", "properties": {}, "required": []}
+    assert rig.call("plain") == {"output": "called plain"}
+    assert not rig.problems()
+
+
 # Calls
 
 
@@ -163,6 +201,24 @@ def test_what_is_no_text_is_said_and_not_shown(rig: Rig):
         "[image image/png, 3 bytes: not shown, because your model cannot see images]",
         "[resource file:///a.bin: application/zip, 6 bytes: not shown]",
     ]
+
+
+@pytest.mark.parametrize(
+    ("block", "shown"),
+    [
+        ({"type": "hologram", "x": 1}, "[hologram: not shown]"),
+        ({"type": "text", "text": None}, "[text: not shown, because it is malformed]"),
+        ({"type": "image", "mimeType": "image/png"}, "[image: not shown, because it is malformed]"),
+        ({"type": "resource", "resource": "a"}, "[resource: not shown, because it is malformed]"),
+        ({"type": ["text"], "text": "a"}, "[a part of no type: not shown]"),
+        ("text", "[a part of no type: not shown]"),
+        ({"type": "text", "text": "well", "annotations": 5, "_meta": 5}, "well"),
+    ],
+)
+def test_a_malformed_part_of_a_result_costs_no_other(rig: Rig, block: Any, shown: str):
+    result = {"content": [{"type": "text", "text": "ok"}, block, {"type": "text", "text": "done"}], "isError": None}
+    line = json.dumps({"jsonrpc": "2.0", "id": "ID", "result": result}).replace('"ID"', "ID")
+    assert rig.call("echo", text="hello", line=line)["output"].splitlines() == ["ok", shown, "done"]
 
 
 def seen(rig: Rig, kept: list[Image], **given: Any) -> dict[str, Any]:
@@ -247,7 +303,7 @@ def test_a_server_that_fails_costs_a_sentence_and_only_its_own_tools(rig: Rig):
         "ends": by_pipes("ends"),
         "missing": McpServer(command="/no/such/program"),
         "unset": by_pipes(env={"A": "${NOBODY_HAS_SET_THIS}"}),
-        "no-schema": by_pipes("no-schema"),
+        "no-list": by_pipes("no-list"),
         "nobody": McpServer(url="http://127.0.0.1:9/mcp"),
     }
     names = list(rig.tools())
@@ -257,7 +313,7 @@ def test_a_server_that_fails_costs_a_sentence_and_only_its_own_tools(rig: Rig):
         "the MCP server ends ended with exit code 4 (its last words: no licence)",
         "the MCP server missing cannot be started: [Errno 2] No such file or directory: '/no/such/program'",
         "the MCP server unset needs the variable NOBODY_HAS_SET_THIS, which is not set",
-        "the MCP server no-schema answered with an invalid message (tools.16.inputSchema: Field required)",
+        "the MCP server no-list answered with an invalid message (tools: Input should be a valid list)",
         "the MCP server nobody cannot be reached: All connection attempts failed",
     ]
 

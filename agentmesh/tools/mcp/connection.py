@@ -13,19 +13,19 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agentmesh import __version__
 from agentmesh.config.mcp import Mcp, NamedServer
 from agentmesh.domain.text import one_line
 from agentmesh.tools.guarded_run import Spawner
 from agentmesh.tools.mcp.listing import Listing, listing
-from agentmesh.tools.mcp.reasons import is_closed, reason
+from agentmesh.tools.mcp.reasons import ServerFailed, is_closed, reason
 from agentmesh.tools.mcp.secrets import Secrets
 from agentmesh.tools.mcp.start import way_to
 from agentmesh.tools.mcp.transport import Pipes, Way, Web
 
 if TYPE_CHECKING:
-    from mcp.client.session import ClientSession
-    from mcp_types import CallToolResult, Tool
+    from mcp_types import CallToolResult
+
+    from agentmesh.tools.mcp.session import Session
 
 _LONGEST_PAUSE: Final = 60.0
 """Longest pause, in seconds, between attempts to start a server that fails."""
@@ -35,7 +35,6 @@ _SIGN_OF_LIFE: Final = 5.0
 """Seconds in which a server must answer a ping after one of its calls was given up."""
 _UNUSED: Final = 60.0
 """Seconds after which a server is ended that was only asked for its tools."""
-_MOST_PAGES: Final = 50
 
 
 class RunState(StrEnum):
@@ -44,10 +43,6 @@ class RunState(StrEnum):
     STOPPED = "not running"
     RUNNING = "running"
     FAILED = "failed"
-
-
-class ServerFailed(Exception):
-    """A server cannot be used; the text says why and can follow the server's name."""
 
 
 class ServerConnection:
@@ -68,7 +63,7 @@ class ServerConnection:
         self._settings = settings
         self._environ = environ
         self._task: asyncio.Task[None] | None = None
-        self._ready: asyncio.Future[ClientSession] | None = None
+        self._ready: asyncio.Future[Session] | None = None
         self._over = asyncio.Event()
         self._way: Way | None = None
         self._failures = 0
@@ -103,7 +98,7 @@ class ServerConnection:
         self._calls += 1
         try:
             async with asyncio.timeout(timeout):
-                result = await _called(session, own, arguments)
+                result = await session.called(own, arguments)
         except asyncio.CancelledError:
             self._check = self._soon(self._see_alive(session, self._over))
             raise
@@ -135,7 +130,7 @@ class ServerConnection:
     def _is_over(self) -> bool:
         return self._task is None or self._task.done() or self._over.is_set()
 
-    async def _session(self) -> ClientSession:
+    async def _session(self) -> Session:
         """Return the session; start the server if it is not running."""
         if self._check is not None:
             await asyncio.wait([self._check])  # learn first whether it hangs
@@ -155,7 +150,7 @@ class ServerConnection:
         assert self._ready is not None  # noqa: S101  made with the task
         return await asyncio.shield(self._ready)
 
-    async def _live(self, ready: asyncio.Future[ClientSession], over: asyncio.Event) -> None:
+    async def _live(self, ready: asyncio.Future[Session], over: asyncio.Event) -> None:
         """Start the server, keep it until it is no longer wanted or falls silent, and wait for its end."""
         self._way = None
         was_ended = True
@@ -163,7 +158,7 @@ class ServerConnection:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self._settings.start_timeout):
                     session = await self._connected(stack)
-                    found = listing(self.server, await _listed(session), self.secrets.hidden)
+                    found = listing(self.server, await session.offered(), self.secrets.hidden)
                 self.listing, self.problem = found, ""
                 ready.set_result(session)
                 await _first_of(over.wait(), self._lost())
@@ -179,21 +174,12 @@ class ServerConnection:
             if not ready.done():
                 ready.set_exception(ServerFailed(self.problem or "was stopped"))
 
-    async def _connected(self, stack: AsyncExitStack) -> ClientSession:
-        from mcp.client.session import ClientSession
-        from mcp.shared.exceptions import MCPError
-        from mcp_types import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION, Implementation
+    async def _connected(self, stack: AsyncExitStack) -> Session:
+        from agentmesh.tools.mcp.session import Session
 
         self._way = await way_to(self.server, *self._where, self._spawner, self.secrets, self._environ)
-        reading, writing = await stack.enter_async_context(self._way.streams())
-        me = Implementation(name="agentmesh", version=__version__)
-        session = await stack.enter_async_context(ClientSession(reading, writing, client_info=me))
-        try:
-            await session.initialize()
-        except MCPError as error:  # in this order: some servers end at an unknown request
-            if error.code not in (METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION):
-                raise
-            await session.discover()
+        session = await stack.enter_async_context(Session(await stack.enter_async_context(self._way.streams())))
+        await session.begin()
         return session
 
     async def _lost(self) -> None:
@@ -215,7 +201,7 @@ class ServerConnection:
             self._end(why)
         return why
 
-    async def _see_alive(self, session: ClientSession, over: asyncio.Event) -> None:
+    async def _see_alive(self, session: Session, over: asyncio.Event) -> None:
         """End a process that hangs: its call was given up, and it does not even answer a ping."""
         from mcp.shared.exceptions import MCPError
 
@@ -251,32 +237,6 @@ class ServerConnection:
         self._later.add(task)
         task.add_done_callback(self._later.discard)
         return task
-
-
-async def _listed(session: ClientSession) -> list[Tool]:
-    from mcp_types import PaginatedRequestParams
-
-    page = await session.list_tools()
-    found = list(page.tools)
-    for _ in range(_MOST_PAGES):
-        if not page.next_cursor:
-            break
-        page = await session.list_tools(params=PaginatedRequestParams(cursor=page.next_cursor))
-        found += page.tools
-    return found
-
-
-async def _called(session: ClientSession, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
-    """Call a tool; do not check the result against the server's own schema, because a model reads it anyway."""
-    from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult, InputRequiredResult
-    from pydantic import TypeAdapter
-
-    request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=dict(arguments)))
-    form: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
-    result = await session.send_request(request, form)
-    if isinstance(result, CallToolResult):
-        return result
-    raise ServerFailed("wants to ask the user something during the call, which it cannot do here")
 
 
 def _ending(way: Way | None) -> str:

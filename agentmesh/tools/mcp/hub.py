@@ -22,8 +22,9 @@ from agentmesh.domain.text import one_line
 from agentmesh.engine.tool import ToolContext, ToolError
 from agentmesh.tools.guarded_run import Spawner
 from agentmesh.tools.mcp import answer
-from agentmesh.tools.mcp.connection import RunState, ServerConnection, ServerFailed
+from agentmesh.tools.mcp.connection import RunState, ServerConnection
 from agentmesh.tools.mcp.listing import Listing
+from agentmesh.tools.mcp.reasons import ServerFailed
 
 T = TypeVar("T")
 

@@ -35,6 +35,15 @@ class Listing:
     """Which tools are left out and why, in words that can follow the server's name."""
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A tool of a server that cannot be read."""
+
+    name: str
+    why: str
+    """In words that can follow its name."""
+
+
 def tool_name(server: NamedServer, tool: str) -> str:
     """Return the name that agents use for a tool: always the same, in permitted characters."""
     name = f"{MCP_PREFIX}{server.slug}__{re.sub(r'[^A-Za-z0-9_-]', '_', tool)}"
@@ -43,7 +52,7 @@ def tool_name(server: NamedServer, tool: str) -> str:
     return f"{name[: _LONGEST_NAME - 9]}_{hashlib.sha256(tool.encode()).hexdigest()[:8]}"
 
 
-def listing(server: NamedServer, tools: Sequence[Tool], hidden: Callable[[str], str]) -> Listing:
+def listing(server: NamedServer, tools: Sequence[Tool | Unreadable], hidden: Callable[[str], str]) -> Listing:
     """Return the tools of a server that agents see; a tool that cannot be offered does not affect the others.
 
     ``hidden`` removes secrets from the server's text.
@@ -55,6 +64,9 @@ def listing(server: NamedServer, tools: Sequence[Tool], hidden: Callable[[str], 
         if not any(fnmatch.fnmatchcase(tool.name, pattern) for pattern in server.settings.tools):
             continue
         name = tool_name(server, tool.name)
+        if isinstance(tool, Unreadable):
+            problems.append(f"has a tool {one_line(tool.name, 60)} that is left out: it {tool.why}")
+            continue
         try:
             schema = json.loads(hidden(json.dumps(parameters(tool.input_schema), ensure_ascii=False)))
         except BadSchema as bad:

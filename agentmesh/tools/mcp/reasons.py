@@ -10,6 +10,10 @@ _CLOSED = "Connection closed"
 """The SDK's message with its code for a lost connection. Servers use that code (-32000) for errors of their own."""
 
 
+class ServerFailed(Exception):
+    """A server cannot be used; the text says why and can follow the server's name."""
+
+
 def is_closed(error: BaseException) -> bool:
     """Return whether the SDK reports a lost connection; a server that says the same cannot be told from it."""
     from mcp.shared.exceptions import MCPError

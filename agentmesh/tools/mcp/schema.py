@@ -20,21 +20,31 @@ class BadSchema(Exception):
     """A tool cannot be offered; the text says why and can follow the tool's name."""
 
 
-def parameters(schema: Any) -> dict[str, Any]:
-    """Return a schema of arguments without references, which not every model server follows; raise BadSchema."""
+def shaped(schema: Any) -> dict[str, Any]:
+    """Return a schema whose first level is that of an object; raise BadSchema."""
     if not isinstance(schema, dict) or schema.get("type", "object") != "object":
         raise BadSchema("has no schema of an object for its arguments")
     properties = schema.get("properties", {})
     required = schema.get("required", [])
     if not isinstance(properties, dict) or not isinstance(required, list):
         raise BadSchema("has a schema whose properties cannot be read")
+    if not all(isinstance(each, str) for each in (schema.get("$schema", ""), *required)):
+        raise BadSchema("has an invalid schema: a name in it is no text")
+    for name, each in properties.items():
+        if not isinstance(each, dict | bool):
+            raise BadSchema(f"has an invalid schema: {one_line(name, 60)} is no schema")
+    return {**schema, "type": "object"}
+
+
+def parameters(schema: Any) -> dict[str, Any]:
+    """Return a schema of arguments without references, which not every model server follows; raise BadSchema."""
+    schema = shaped(schema)
     _check(schema)
     resolved = _Resolver(schema).resolved(schema)
     kept = {
         key: each for key, each in resolved.items() if key not in ("$schema", "$id", "$defs", "definitions", "title")
     }
-    names = [name for name in required if isinstance(name, str)]
-    made = {**kept, "type": "object", "properties": resolved.get("properties", {}), "required": names}
+    made = {**kept, "properties": resolved.get("properties", {}), "required": schema.get("required", [])}
     result: dict[str, Any] = storable_json(made)
     return result
 
