@@ -104,7 +104,7 @@ def answer(asked: dict[str, Any]) -> Any:
     match asked["method"]:
         case "initialize":
             server = {"name": "test", "version": "1"}
-            version = asked["params"]["protocolVersion"]
+            version = "1999-01-01" if HOW == "old" else asked["params"]["protocolVersion"]
             return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server}
         case "tools/list":
             tools = [

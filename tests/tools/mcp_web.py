@@ -1,8 +1,9 @@
-"""An MCP server over HTTP, on loopback: it wants a token, and forgets its sessions when it is told to."""
+"""An MCP server over HTTP, on loopback: it wants a token, and forgets sessions or loses answers when it is told to."""
 
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -19,6 +20,13 @@ class McpWeb(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.sessions: set[str] = set()
         self.calls = 0
+        self.has_sessions = True
+        self.forgotten = b""
+        """What it says with the status 404 of a session that it does not know."""
+        self.lost: tuple[int, str, bytes] | None = None
+        """Status, type and body with which it answers calls that it has carried out."""
+        self.cut = False
+        """Whether it carries calls out and ends the connection."""
         self.url = f"http://127.0.0.1:{self.server_port}/mcp"
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         self._thread.start()
@@ -46,28 +54,37 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Authorization") != f"Bearer {TOKEN}":
             return self._say(401)
         if asked["method"] == "initialize":
-            session = f"s{len(self.server.sessions)}"
+            session = f"s{len(self.server.sessions)}" if self.server.has_sessions else ""
             self.server.sessions.add(session)
             version = asked["params"]["protocolVersion"]
             about = {"serverInfo": {"name": "web", "version": "1"}, "capabilities": {"tools": {}}}
             return self._say(200, asked, {"protocolVersion": version, **about}, session)
-        if self.headers.get("Mcp-Session-Id") not in self.server.sessions:
-            return self._say(404)
+        if self.headers.get("Mcp-Session-Id", "") not in self.server.sessions:
+            return self._send(404, self.server.forgotten.replace(b"ID", b"null"), "application/json")
         if "id" not in asked:
             return self._say(202)
         if asked["method"] == "tools/list":
             tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("who", "leak")]
             return self._say(200, asked, {"tools": tools})
         self.server.calls += 1
+        if self.server.cut:
+            self.connection.shutdown(socket.SHUT_RDWR)
+            return None
+        if self.server.lost is not None:
+            status, kind, body = self.server.lost
+            return self._send(status, body.replace(b"ID", json.dumps(asked["id"]).encode()), kind)
         words = f"the token is {TOKEN}" if asked["params"]["name"] == "leak" else "it is me"
         return self._say(200, asked, {"content": [{"type": "text", "text": words}]})
 
     def _say(self, status: int, asked: Any = None, result: Any = None, session: str = "") -> None:
         body = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}).encode() if result else b""
+        self._send(status, body, "application/json", session)
+
+    def _send(self, status: int, body: bytes, kind: str, session: str = "") -> None:
         self.send_response(status)
         if session:
             self.send_header("Mcp-Session-Id", session)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

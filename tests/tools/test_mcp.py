@@ -304,6 +304,7 @@ def test_a_server_that_fails_costs_a_sentence_and_only_its_own_tools(rig: Rig):
         "missing": McpServer(command="/no/such/program"),
         "unset": by_pipes(env={"A": "${NOBODY_HAS_SET_THIS}"}),
         "no-list": by_pipes("no-list"),
+        "old": by_pipes("old"),
         "nobody": McpServer(url="http://127.0.0.1:9/mcp"),
     }
     names = list(rig.tools())
@@ -314,6 +315,7 @@ def test_a_server_that_fails_costs_a_sentence_and_only_its_own_tools(rig: Rig):
         "the MCP server missing cannot be started: [Errno 2] No such file or directory: '/no/such/program'",
         "the MCP server unset needs the variable NOBODY_HAS_SET_THIS, which is not set",
         "the MCP server no-list answered with an invalid message (tools: Input should be a valid list)",
+        "the MCP server old cannot be used: Unsupported protocol version from the server: 1999-01-01",
         "the MCP server nobody cannot be reached: All connection attempts failed",
     ]
 
@@ -370,14 +372,14 @@ def test_one_that_fails_again_and_again_is_left_alone_for_longer_and_longer(rig:
 
 @pytest.mark.parametrize("words", ["no licence for it", "Connection closed"])
 def test_an_error_under_the_code_of_a_lost_connection_is_an_answer(rig: Rig, words: str):
-    with pytest.raises(ToolError, match=f"refused it: {words}"):
+    with pytest.raises(ToolError, match=rf"refused it: {words}\.$"):
         rig.call("refused", text=words)
     assert rig.call("echo", text="still here")
     assert len(rig.lines("starts")) == 1
 
 
 def test_rubbish_as_a_result_is_an_error_and_the_server_goes_on(rig: Rig):
-    with pytest.raises(ToolError, match="answered with an invalid message"):
+    with pytest.raises(ToolError, match=r"answered with an invalid message .*; the call may have taken effect\.$"):
         rig.call("rubbish")
     assert rig.call("echo", text="hello") == {"output": "hello"}
     assert len(rig.lines("starts")) == 1
@@ -392,6 +394,7 @@ def test_rubbish_as_a_result_is_an_error_and_the_server_goes_on(rig: Rig):
         ('{"jsonrpc": "2.0", "id": ID, "error": "no licence"}', "error: Input should be a valid dictionary"),
         ('{"jsonrpc": "2.0", "id": ID, "error": {"message": "no licence"}}', "error.code: Field required"),
         ('{"jsonrpc": "2.0", "id": ID, "result": {"content": [', "Expecting value"),
+        ('{"jsonrpc": "2.0", "id": ID, "result": {}}', "content: Field required"),
         ('{"jsonrpc": "2.0", "id": ID}', "it has neither result nor error"),
         (
             '{"jsonrpc": "2.0", "id": ID, "result": {"content": ' + "[" * 300 + "]" * 300 + "}}",
@@ -411,6 +414,7 @@ def test_an_answer_that_cannot_be_read_ends_its_call_at_once(rig: Rig, line: str
     with pytest.raises(ToolError, match="answered with an invalid message") as failed:
         rig.call("echo", text="hello", line=line)
     assert words in str(failed.value)
+    assert str(failed.value).endswith("; the call may have taken effect.")
     assert rig.call("echo", text="hello") == {"output": "hello"}
     assert len(rig.lines("starts")) == 1
 
@@ -604,22 +608,109 @@ def test_a_server_that_refuses_the_headers_is_told(rig: Rig, web: McpWeb):
     assert rig.problems() == ["the MCP server t answered HTTP 401: its configuration needs headers that it accepts"]
 
 
-def test_a_session_that_the_server_forgot_is_begun_anew_and_no_call_repeated(rig: Rig, web: McpWeb):
-    rig.servers["t"] = McpServer(url=web.url, headers={"Authorization": f"Bearer {TOKEN}"})
+def authorized(web: McpWeb) -> McpServer:
+    return McpServer(url=web.url, headers={"Authorization": f"Bearer {TOKEN}"})
+
+
+EVENTS, JSON = "text/event-stream", "application/json"
+REFUSAL = b'{"jsonrpc": "2.0", "id": ID, "error": {"code": -32000, "message": "no licence"}}'
+
+
+@pytest.mark.parametrize(
+    ("lost", "words"),
+    [
+        ((200, EVENTS, b"event: message\n\n"), "gave no answer that can be read: SSE stream ended without a response"),
+        (
+            (200, EVENTS, b"event: message\ndata: {}\n\n"),
+            "gave no answer that can be read: Failed to parse SSE message",
+        ),
+        ((200, JSON, b""), "gave no answer that can be read: Failed to parse JSON response"),
+        ((200, "text/plain", b"done"), "gave no answer that can be read: Unexpected content type: text/plain"),
+        ((202, JSON, b""), "gave no answer that can be read: server answered a request with 202 Accepted"),
+        ((500, JSON, b""), "answered HTTP 500"),
+        ((500, JSON, REFUSAL), "answered HTTP 500"),
+        ((504, "text/html", b"<html>"), "answered HTTP 504"),
+        ((408, JSON, b""), "answered HTTP 408"),
+        ((200, JSON, b'{"jsonrpc": "2.0", "id": ID, "result": {}}'), "answered with an invalid message (content"),
+    ],
+)
+def test_a_call_whose_answer_is_lost_may_have_taken_effect(
+    rig: Rig, web: McpWeb, lost: tuple[int, str, bytes], words: str
+):
+    rig.servers["t"] = authorized(web)
+    web.lost = lost
+    with pytest.raises(ToolError) as failed:
+        rig.call("who")
+    assert str(failed.value).startswith(f"the MCP server t {words}")
+    assert str(failed.value).endswith("; the call may have taken effect.")
+    assert web.calls == 1
+
+
+def test_a_call_whose_connection_ends_may_have_taken_effect(rig: Rig, web: McpWeb):
+    rig.servers["t"] = authorized(web)
+    web.cut = True
+    with pytest.raises(ToolError) as failed:
+        rig.call("who")
+    assert str(failed.value).startswith("the MCP server t cannot be reached: ")
+    assert str(failed.value).endswith("; the call may have taken effect.")
+    assert web.calls == 1
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 413, 429])
+def test_a_call_that_is_refused_by_its_status_has_no_effect(rig: Rig, web: McpWeb, status: int):
+    rig.servers["t"] = authorized(web)
+    web.lost = status, JSON, b""
+    with pytest.raises(ToolError, match=f"the MCP server t answered HTTP {status}") as failed:
+        rig.call("who")
+    assert "effect" not in str(failed.value)
+
+
+@pytest.mark.parametrize(("kind", "body"), [(JSON, REFUSAL), (EVENTS, b"data: " + REFUSAL + b"\n\n")])
+def test_an_error_of_the_server_itself_is_a_refusal(rig: Rig, web: McpWeb, kind: str, body: bytes):
+    rig.servers["t"] = authorized(web)
+    web.lost = 200, kind, body
+    with pytest.raises(ToolError) as failed:
+        rig.call("who")
+    assert str(failed.value) == "the MCP server t refused it: no licence."
+
+
+@pytest.mark.parametrize("body", [b"", REFUSAL], ids=["bare", "with an error"])
+def test_a_session_that_the_server_forgot_is_begun_anew_and_the_call_made_again(rig: Rig, web: McpWeb, body: bytes):
+    rig.servers["t"] = authorized(web)
     rig.tools()
     web.sessions = {"forgotten"}
-    with pytest.raises(ToolError, match="answered HTTP 404"):
-        rig.call("who")
-    assert web.calls == 0
+    web.forgotten = body
     assert rig.call("who") == {"output": "it is me"}
+    assert web.calls == 1
+    assert not rig.problems()
+
+
+def test_a_call_is_made_again_only_once(rig: Rig, web: McpWeb):
+    rig.servers["t"] = authorized(web)
+    web.lost = 404, JSON, b""
+    with pytest.raises(ToolError, match=r"answered HTTP 404\."):
+        rig.call("who")
+    assert web.calls == 2
+    web.lost = None
+    assert rig.call("who") == {"output": "it is me"}
+
+
+def test_a_404_without_a_session_is_not_asked_again(rig: Rig, web: McpWeb):
+    rig.servers["t"] = authorized(web)
+    web.has_sessions = False
+    web.lost = 404, JSON, b""
+    with pytest.raises(ToolError, match=r"answered HTTP 404\."):
+        rig.call("who")
+    assert web.calls == 1
 
 
 def test_a_server_that_went_away_is_told_and_found_again(rig: Rig, web: McpWeb):
     rig.servers["t"] = McpServer(url=web.url, headers={"Authorization": f"Bearer {TOKEN}"})
     rig.tools()
     web.close()
-    with pytest.raises(ToolError, match="the MCP server t"):
+    with pytest.raises(ToolError) as failed:
         rig.call("who")
+    assert str(failed.value) == "the MCP server t cannot be reached: All connection attempts failed."
 
 
 # Without the SDK

@@ -1,6 +1,7 @@
 """The connection to one server: started when first needed, restarted after a failure, ended with this program.
 
-All of it runs in the event loop of the MCP thread. A call is made at most once: a failure is reported, not retried.
+All of it runs in the event loop of the MCP thread. A call is carried out at most once: a failure is reported, not
+retried, unless the server says that it did nothing because it forgot the session.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from agentmesh.config.mcp import Mcp, NamedServer
 from agentmesh.domain.text import one_line
 from agentmesh.tools.guarded_run import Spawner
 from agentmesh.tools.mcp.listing import Listing, listing
-from agentmesh.tools.mcp.reasons import ServerFailed, is_closed, reason
+from agentmesh.tools.mcp.reasons import ServerFailed, SessionForgotten, is_closed, is_refusal, reason
 from agentmesh.tools.mcp.secrets import Secrets
 from agentmesh.tools.mcp.start import way_to
-from agentmesh.tools.mcp.transport import Pipes, Way, Web
+from agentmesh.tools.mcp.transport import Way, Web, exchange, watch_exchanges
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
@@ -90,7 +91,14 @@ class ServerConnection:
     async def call(self, tool: str, arguments: Mapping[str, Any], timeout: float) -> CallToolResult:
         """Call a tool by the name that agents use; raise ServerFailed. Cancelling also tells the server to stop."""
         self._was_called = True
-        session = await self._session()
+        try:
+            return await self._called(tool, arguments, timeout)
+        except SessionForgotten:  # it was not carried out: begin a session, and make it once more
+            return await self._called(tool, arguments, timeout)
+
+    async def _called(self, tool: str, arguments: Mapping[str, Any], timeout: float) -> CallToolResult:
+        session, over = await self._session(), self._over
+        watch_exchanges()
         own = self.listing.originals.get(tool)
         if own is None:
             names = one_line(", ".join(self.listing.originals) or "none", 500)
@@ -100,15 +108,15 @@ class ServerConnection:
             async with asyncio.timeout(timeout):
                 result = await session.called(own, arguments)
         except asyncio.CancelledError:
-            self._check = self._soon(self._see_alive(session, self._over))
+            self._check = self._soon(self._see_alive(session, over))
             raise
         except TimeoutError as error:
-            self._check = self._soon(self._see_alive(session, self._over))
+            self._check = self._soon(self._see_alive(session, over))
             raise ServerFailed(f"did not answer within {timeout:g} s; the call may have taken effect") from error
         except ServerFailed:
             raise
         except Exception as error:  # from the SDK and the libraries below it
-            raise ServerFailed(await self._what_happened(error)) from error
+            raise await self._what_happened(error, over) from error
         finally:
             self._calls -= 1
         self._failures = 0
@@ -153,6 +161,7 @@ class ServerConnection:
     async def _live(self, ready: asyncio.Future[Session], over: asyncio.Event) -> None:
         """Start the server, keep it until it is no longer wanted or falls silent, and wait for its end."""
         self._way = None
+        watch_exchanges()
         was_ended = True
         try:
             async with AsyncExitStack() as stack:
@@ -186,20 +195,24 @@ class ServerConnection:
         assert self._way is not None  # noqa: S101  connected
         await self._way.lost()
 
-    async def _what_happened(self, error: Exception) -> str:
+    async def _what_happened(self, error: Exception, over: asyncio.Event) -> ServerFailed:
         """Return why a call failed; if the server is lost, make sure that the next call starts it again."""
         from mcp.shared.exceptions import MCPError
         from pydantic import ValidationError
 
-        if isinstance(self._way, Pipes) and is_closed(error) and self._task is not None:
+        if is_closed(error) and self._task is not None:
             ended, _ = await asyncio.wait([self._task], timeout=_SIGN_OF_LIFE)  # it finds out how the server ended
             if ended:
-                return f"{self.problem or 'was ended'}; the call may have taken effect"
+                return _failure(self.problem or "was ended", has_effect=not exchange().is_unsent)
         why = self.secrets.hidden(reason(error, self._way, self._settings.start_timeout))
-        is_answer = isinstance(error, ValidationError) or (isinstance(error, MCPError) and not is_closed(error))
-        if isinstance(self._way, Web) and (self._way.ending() or not is_answer):
-            self._end(why)
-        return why
+        if isinstance(self._way, Web):
+            if exchange().is_of_forgotten_session:
+                over.set()
+                return SessionForgotten(why)
+            is_answer = isinstance(error, ValidationError) or (isinstance(error, MCPError) and not is_closed(error))
+            if self._way.ending() or not is_answer:
+                self._end(why)
+        return _failure(why, has_effect=not is_refusal(error, self._way))
 
     async def _see_alive(self, session: Session, over: asyncio.Event) -> None:
         """End a process that hangs: its call was given up, and it does not even answer a ping."""
@@ -237,6 +250,10 @@ class ServerConnection:
         self._later.add(task)
         task.add_done_callback(self._later.discard)
         return task
+
+
+def _failure(why: str, *, has_effect: bool) -> ServerFailed:
+    return ServerFailed(f"{why}; the call may have taken effect" if has_effect else why)
 
 
 def _ending(way: Way | None) -> str:

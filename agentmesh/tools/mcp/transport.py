@@ -6,6 +6,8 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from agentmesh.domain import jsontext
@@ -33,8 +35,35 @@ _CUT: Final = re.compile(
     re.DOTALL,
 )
 """An answer that is no JSON, or nests too deeply: its number comes first or last, as servers write it."""
+_NOT_FOUND: Final = 404
 _GOODBYE = 2.0
 """Time limit, in seconds, for ending a session over HTTP."""
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What happened to the last HTTP request of a task; the SDK does not report it."""
+
+    status: int = 0
+    """The status of the answer; 0 while there is none."""
+    is_unsent: bool = False
+    """Whether no connection was made for it."""
+    is_of_forgotten_session: bool = False
+    """Whether the server does not know the session that it named: the protocol has the client begin another one."""
+
+
+_EXCHANGE: Final[ContextVar[Exchange]] = ContextVar("exchange")
+"""The SDK runs each request in the context of the task that makes it."""
+
+
+def exchange() -> Exchange:
+    """Return what happened to the last HTTP request of this task."""
+    return _EXCHANGE.get(Exchange())
+
+
+def watch_exchanges() -> None:
+    """Watch the HTTP requests of this task, and of it alone."""
+    _EXCHANGE.set(Exchange())
 
 
 class Pipes:
@@ -172,12 +201,11 @@ def first_mistake(error: ValidationError) -> str:
 
 
 class Web:
-    """A way over HTTP; remembers the status of the server's last answer, which the SDK does not report."""
+    """A way over HTTP."""
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         self._url = url
         self._headers = headers
-        self._status = 0
 
     @asynccontextmanager
     async def streams(self) -> AsyncIterator[TransportStreams]:
@@ -185,17 +213,24 @@ class Web:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
+        async def watch(event: str, _details: Mapping[str, Any]) -> None:
+            if event in ("connection.connect_tcp.failed", "connection.start_tls.failed"):
+                exchange().is_unsent = True
+
         async def remember(response: httpx2.Response) -> None:
             if response.request.method == "POST":  # a failed GET may only mean that it offers no stream
-                self._status = response.status_code
+                had_session = "mcp-session-id" in response.request.headers
+                exchange().status = response.status_code
+                exchange().is_of_forgotten_session = response.status_code == _NOT_FOUND and had_session
 
-        async def hurry(request: httpx2.Request) -> None:
+        async def prepare(request: httpx2.Request) -> None:
+            request.extensions["trace"] = watch
             if request.method == "DELETE":  # ends the session: do not wait long
                 request.extensions["timeout"] = httpx2.Timeout(_GOODBYE).as_dict()
 
         # Only connecting has a time limit here: the call limits the time for an answer.
         patience = httpx2.Timeout(None, connect=30.0)
-        hooks: dict[str, list[Any]] = {"request": [hurry], "response": [remember]}
+        hooks: dict[str, list[Any]] = {"request": [prepare], "response": [remember]}
         async with (
             httpx2.AsyncClient(headers=dict(self._headers), timeout=patience, event_hooks=hooks) as client,
             streamable_http_client(self._url, http_client=client) as streams,
@@ -207,11 +242,12 @@ class Web:
         await asyncio.Event().wait()
 
     def ending(self) -> str:
-        """Return the words of its refusal; empty if it does not refuse."""
-        if self._status < 400:
+        """Return how it refused the last request of this task; empty if it did not."""
+        status = exchange().status
+        if status < 400:
             return ""
-        advice = ": its configuration needs headers that it accepts" if self._status in (401, 403) else ""
-        return f"answered HTTP {self._status}{advice}"
+        advice = ": its configuration needs headers that it accepts" if status in (401, 403) else ""
+        return f"answered HTTP {status}{advice}"
 
     def last_words(self) -> str:
         """Return an empty string: all its output is messages."""
