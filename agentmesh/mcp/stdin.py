@@ -1,7 +1,7 @@
 """Reads what the client writes to stdin, and answers each line that the SDK drops: the client would wait for ever.
 
 The SDK drops text that is not JSON, JSON that nests too deep or has too long numbers for pydantic, and JSON that is
-not a message.
+not a message. It takes a request whose id is neither a string nor a whole number for a notification.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from agentmesh.domain.log import logger
 from agentmesh.domain.text import one_line
 
 LOG = logger(__name__)
+
+_STRANGE_ID: Final = "id: it must be a string or a whole number"
 
 
 class StdinLines(TextIOWrapper):
@@ -67,13 +69,23 @@ async def pass_on(lines: StdinLines, incoming: Incoming, server: Outgoing, clien
         async for message in incoming:
             line = lines.read_ones.get_nowait()
             if not isinstance(message, Exception):
-                await server.send(message)
+                if _has_strange_id(message, line):
+                    LOG.warning("a request cannot be read: %s", _STRANGE_ID)
+                    await client.send(SessionMessage(_error(types.INVALID_REQUEST, None, _STRANGE_ID)))
+                else:
+                    await server.send(message)
             elif line.strip():
                 LOG.warning("a request cannot be read: %s", _why(message))
                 if answer := _refusal(line, message):
                     await client.send(SessionMessage(answer))
     finally:
         await server.aclose()
+
+
+def _has_strange_id(message: SessionMessage, line: str) -> bool:
+    """Return whether the SDK takes a request for a notification, because its id is such as ``1.5`` or ``true``."""
+    is_notification = isinstance(message.message, types.JSONRPCNotification)
+    return is_notification and json.loads(line).get("id") is not None
 
 
 def _refusal(line: str, error: Exception) -> types.JSONRPCError | None:
@@ -85,7 +97,11 @@ def _refusal(line: str, error: Exception) -> types.JSONRPCError | None:
     code = types.INVALID_REQUEST if is_json else types.PARSE_ERROR
     # Without a method it is an answer to the server: an id in it belongs to no request of the client.
     named = _id(members.get("id", "")) if "method" in members else None
-    words = f"the request cannot be read: {_why(error)}"
+    return _error(code, named, _why(error))
+
+
+def _error(code: int, named: int | str | None, why: str) -> types.JSONRPCError:
+    words = f"the request cannot be read: {why}"
     return types.JSONRPCError(jsonrpc="2.0", id=named, error=types.ErrorData(code=code, message=words))
 
 
@@ -99,13 +115,13 @@ def _why(error: Exception) -> str:
 
 
 _PARTS: Final = re.compile(
-    r'(?P<text>"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z))(?P<colon>\s*:)?|(?P<open>[\[{]+)|(?P<shut>[\]}]+)|(?P<number>-?\d+)',
+    r'(?P<text>"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z))(?P<colon>\s*:)?|(?P<open>[\[{]+)|(?P<shut>[\]}]+)|(?P<number>-?\d[\d.eE+-]*)',
     re.DOTALL,
 )
 
 
 def _members(line: str) -> dict[str, str]:
-    """Return the texts and numbers that are members of the object itself, as they are written.
+    """Return the members of the object itself: texts and numbers as they are written, all others empty.
 
     A JSON parser is of no use: the line may nest arbitrarily deep, or end too early.
     """
@@ -116,6 +132,7 @@ def _members(line: str) -> dict[str, str]:
             depth += len(part["open"] or "") - len(part["shut"] or "")
         elif part["colon"]:
             key = part["text"].strip('"') if depth == 1 else key
+            found.setdefault(key, "")
         elif depth == 1:
             found[key] = part[0]
     return found

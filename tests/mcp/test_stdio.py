@@ -474,6 +474,10 @@ UNREADABLE = [
     ('[{"jsonrpc":"2.0","id":7,"method":"ping"}]', None, -32600, "Input should be an object"),
     ('{"jsonrpc":"2.0","id":8,"method":"ping","params":{"a":"b', 8, -32700, "control character"),
     ("hello", None, -32700, "expected value"),
+    *((f'{{"jsonrpc":"2.0","id":{id_},"method":"ping"}}', None, -32600, "id: it must be a string or a whole number")
+      for id_ in ("1.5", "true", "{}", "1e3")),
+    ('{"jsonrpc":"2.0","id":1.5,"method":"ping","params":[1]}', None, -32600, "id: int: Input should be"),
+    ('{"jsonrpc":"2.0","id":true,"method":"ping","params":[1]}', None, -32600, "id: int: Input should be"),
     ('{"method":"ping","id":%s}' % ("9" * 5000), None, -32700, "number out of range"),
 ]  # fmt: skip
 
@@ -498,6 +502,7 @@ def test_a_blank_line_and_a_notification_that_cannot_be_read_get_no_answer(desk:
     with desk.raw("--model", "demo") as server:
         server.stdin.write(b"\r\n\n")
         server.write({"method": "notifications/progress", "params": [1]})
+        server.write({"method": "notifications/progress", "id": None})
         server.write({"id": 99, "method": "ping"})
         assert json.loads(server.stdout.readline())["id"] == 99
         server.stdin.close()
