@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +13,7 @@ from agentmesh.domain.errors import TreeBusy, TreeMoved
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Agent
 from agentmesh.domain.workspaces import Snapshot, Workspace, WorkspaceKind
+from agentmesh.git import facts
 from agentmesh.store import agents, snapshots
 from agentmesh.store import workspaces as rows
 from agentmesh.workspace.applying import finish_into
@@ -124,7 +125,7 @@ class Files:
         restored = self.store.restore(tree, self.head)
         if restored.refused:
             return replace(done, status=UndoStatus.REFUSED, refused=tuple(Later(path, "") for path in restored.refused))
-        self._record(agent, kind, said, {"undoes": undoes, "redoes": redoes})
+        self._record(agent, kind, tree, files, said, {"undoes": undoes, "redoes": redoes})
         return done
 
     def _without_done(self, plan: UndoPlan) -> UndoPlan:
@@ -138,19 +139,31 @@ class Files:
         )
         return replace(plan, sources=sources, later=later)
 
-    def _record(self, agent: Agent, kind: str, said: str, more: dict[str, Any]) -> None:
-        """Store the snapshot, with whatever else has changed if another process has stored one meanwhile."""
-        run = self.workspaces.database.run
+    def _record(
+        self, agent: Agent, kind: str, tree: str, files: Collection[facts.FileChange], said: str, more: dict[str, Any]
+    ) -> None:
+        """Store the snapshot of what was written, and of nothing else: what others save meanwhile is theirs.
+
+        If another process has stored a snapshot meanwhile, it is of that one with these files.
+        """
+        from agentmesh.git.comparing import changes
+        from agentmesh.git.mixed_trees import mixed
+
+        run, place = self.workspaces.database.run, self.store.place
         ref = f"{refs_of(self.workspace.session_id)}{agent.id}/{kind}-{uuid.uuid4().hex[:12]}"
-        before = self.head
+        newest = run(snapshots.newest, self.workspace.id, idempotent=True)
+        left_out = tuple(newest.left_out) if newest else ()
+        written, before = dict.fromkeys((one.path for one in files), tree), self.head
         for _ in range(_TRIES):
-            found = self.store.take(before, ref)
+            self.store.keep(ref, tree)
+            taken = facts.Snapshot(tree, before, changes(place, before, tree), left_out)
             try:
-                what = (self.workspace.id, kind, entry(found, ref))
+                what = (self.workspace.id, kind, entry(taken, ref))
                 run(snapshots.record, *what, agent=agent.id, said=said, **more, idempotent=True)
             except TreeMoved:
                 before = run(rows.get, self.workspace.id, idempotent=True).head or before
+                tree = mixed(place, before, written)
             else:
-                self.workspaces.chain(self.workspace.id).add(found.tree)
+                self.workspaces.chain(self.workspace.id).add(tree)
                 return
         raise TreeBusy(f"the files of {self.workspace.path} keep changing", hint="Look at them, then try again.")

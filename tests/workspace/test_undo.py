@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -11,7 +13,10 @@ from agentmesh.app.tree_words import about_undo, undo_question
 from agentmesh.config.schema import Workspace as Settings
 from agentmesh.domain.errors import AgentBusy, NoRepository, UnknownFile
 from agentmesh.domain.shape import Shape
-from agentmesh.store import agents, moves, transcript
+from agentmesh.git.mixed_trees import mixed
+from agentmesh.git.store import Store
+from agentmesh.store import agents, moves, snapshots, transcript
+from agentmesh.store import workspaces as rows
 from agentmesh.store.tx import Database
 from agentmesh.workspace import merging, undo
 from agentmesh.workspace.results import Later, MergeStatus, UndoStatus
@@ -19,7 +24,7 @@ from agentmesh.workspace.workspaces import Workspaces
 from tests.fixtures.database import NewDatabase
 from tests.fixtures.engine import Rig, call, do, say
 from tests.fixtures.repositories import git, untouched, write
-from tests.fixtures.worker_process import HOST, USER
+from tests.fixtures.worker_process import HOST, USER, WatchedDatabase
 from tests.workspace.conftest import edit, here, tree_of, with_child
 
 pytestmark = pytest.mark.timeout(120)
@@ -124,6 +129,65 @@ def test_redo_brings_back_what_the_newest_undo_took_and_no_more(grove: Rig):
     undo.undo(here(rig), rig.agent("root"), files=False)
     assert [one.path for one in undo.redo(here(rig), rig.agent("root"), conversation=False).files] == ["a.txt"]
     undo.undo(here(rig), rig.agent("root"), conversation=False)
+
+
+@contextmanager
+def saving_meanwhile(rig: Rig, save: Callable[[], None]) -> Iterator[Workspaces]:
+    """Yield the workspaces of a process in which somebody saves a file after an undo wrote, before its row is there."""
+
+    def hook(when: str, name: str) -> None:
+        nonlocal is_saved
+        if (when, name, is_saved) == ("before", "record", False):
+            is_saved = True
+            save()
+
+    is_saved = False
+    database = WatchedDatabase(rig.url, role="test")
+    database.hook = hook
+    try:
+        yield Workspaces(database, rig.data_dir, host=HOST, os_user=USER)
+    finally:
+        database.close()
+    assert is_saved
+
+
+def test_what_somebody_saves_while_an_undo_writes_is_no_part_of_it(grove: Rig):
+    rig = grove
+    two_turns(rig)
+    write(rig.workdir, {"mine.txt": "before\n"})
+
+    def save() -> None:
+        write(rig.workdir, {"mine.txt": "before\nan hour of work\n"})
+
+    with saving_meanwhile(rig, save) as among:
+        assert undo.undo(among, rig.agent("root")).status is UndoStatus.DONE
+    write(rig.workdir, {"mine.txt": "before\nan hour of work\nand more\n"})
+    redone = undo.redo(here(rig), rig.agent("root"))
+    assert redone.status is UndoStatus.DONE, redone
+    assert {one.path for one in redone.files} == {"a.txt", "deep/er/x", "src/b.py"}
+    assert (rig.workdir / "mine.txt").read_text() == "before\nan hour of work\nand more\n"
+
+
+def test_a_snapshot_that_another_process_stores_while_an_undo_writes_is_no_part_of_it(grove: Rig):
+    rig = grove
+    two_turns(rig)
+
+    def save() -> None:
+        row = rig.db.run(rows.of_agent, rig.agent("root"))
+        write(rig.workdir, {"mine.txt": "an hour of work\n", "theirs.txt": "theirs\n"})
+        place = here(rig).place(rig.workdir)
+        now = Store(place, rig.data_dir / "another").take(row.head, "refs/agentmesh/s/a/1").tree
+        tree = mixed(place, str(row.head), {"theirs.txt": now})
+        rig.db.run(snapshots.record, row.id, "outside", snapshots.entry(tree, row.head, "refs/agentmesh/s/a/2"))
+
+    with saving_meanwhile(rig, save) as among:
+        assert undo.undo(among, rig.agent("root")).status is UndoStatus.DONE
+    write(rig.workdir, {"mine.txt": "an hour of work\nand more\n"})
+    redone = undo.redo(here(rig), rig.agent("root"))
+    assert redone.status is UndoStatus.DONE, redone
+    assert {one.path for one in redone.files} == {"a.txt", "deep/er/x", "src/b.py"}
+    assert (rig.workdir / "mine.txt").read_text() == "an hour of work\nand more\n"
+    assert (rig.workdir / "theirs.txt").read_text() == "theirs\n"
 
 
 def test_redo_of_files_alone_leaves_the_conversation(grove: Rig):
