@@ -53,6 +53,15 @@ def restore(
         )
 
 
+def take_back(view: pygit2.Repository, place: Place, folder: Path, tree: str, expected: str) -> tuple[str, ...]:
+    """See ``Store.take_back``; the workspace's lock is held."""
+    steps = list(_steps(view, tree, expected))
+    require_files_above(os.fspath(place.top), [step.path for step in steps])
+    with Folders(place.top) as disk, new_rules.of(view, place, folder, steps) as rules:
+        work = _Restore(view, place, disk, steps, rules)
+        return _outward(place, work.write_what_is_as_expected(folder))
+
+
 def _outward(place: Place, paths: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(place.outward(path) for path in paths))
 
@@ -138,6 +147,17 @@ class _Restore:
                 self._disk.remove(name)
             journal.unlink(missing_ok=True)
         return [] if late is None else [late]
+
+    def write_what_is_as_expected(self, folder: Path) -> list[str]:
+        """Write the steps whose files nobody else has changed; return the others."""
+        others = []
+        late: list[str] = []
+        while True:
+            others += [step.path for step in self._steps if step.path in late or not self.is_as_expected(step)]
+            self._steps = [step for step in self._steps if step.path not in others]
+            late = self.write(folder)
+            if not late:
+                return others
 
     def _is_due(self, step: Step) -> bool:
         """Return whether there is work: a file whose name only changes its case may look as if it were there."""

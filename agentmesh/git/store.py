@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Final
@@ -12,7 +12,8 @@ from typing import Final
 import pygit2
 
 from agentmesh.domain.errors import TreeBusy, TreeError
-from agentmesh.git import comparing, marker, refs, restoring
+from agentmesh.domain.log import logger
+from agentmesh.git import comparing, marker, refs, restoring, unfinished
 from agentmesh.git.facts import Restored, TreeSnapshot
 from agentmesh.git.fixed_files import require_files, require_named_files
 from agentmesh.git.lock import locked
@@ -21,6 +22,7 @@ from agentmesh.git.opening import told, view_of
 from agentmesh.git.rule_files import RuleFiles, require_files_above
 from agentmesh.git.where import Place
 
+LOG = logger(__name__)
 MAX_FILE: Final = 10 * 1024 * 1024
 """A new file with more bytes is left out of snapshots."""
 
@@ -32,14 +34,25 @@ class Store:
     ``lock``, ``view/index`` and, of a tree, ``workspace.json``. Keep a Store per workspace: it knows what it has looked
     at. Threads and processes may use one workspace at once; each call holds the workspace's lock. A call that does not
     get the lock raises TreeBusy; one that cannot read or write raises TreeError, and the files are as before.
+
+    ``is_stored`` says whether a row names a ref. It is asked after a process has died in ``going_back``.
     """
 
-    def __init__(self, place: Place, folder: Path, *, max_file: int = MAX_FILE) -> None:
+    def __init__(
+        self,
+        place: Place,
+        folder: Path,
+        *,
+        max_file: int = MAX_FILE,
+        is_stored: Callable[[str], bool] = lambda _ref: False,
+    ) -> None:
         self.place = place
         self.folder = folder
         self.max_file = max_file
         self._alone = threading.RLock()
         self._depth = 0
+        self._is_stored = is_stored
+        self._goes_back = False
         self._opened: pygit2.Repository | None = None
         self._look: WorkspaceIndex | None = None
         self._rules = RuleFiles(place.top)
@@ -77,6 +90,37 @@ class Store:
         """
         with self._held("write files", made=True) as view:
             return restoring.restore(view, self.place, self.folder, tree, expected, paths)
+
+    @contextmanager
+    def going_back(self, ref: str, tree: str, expected: str) -> Iterator[Restored]:
+        """Restore a tree that ``ref`` names from now on, and yield how that went: the block stores its row.
+
+        It is all or nothing. If the process dies before the row is stored, or the block raises, the next call of any
+        process takes back what was written: all but what somebody has changed since.
+        """
+        with self.held():
+            try:
+                with self._held("write files", made=True) as view:
+                    unfinished.write(self.folder, unfinished.Unfinished(ref, tree, expected))
+                    self._goes_back = True
+                    refs.write(view, ref, tree)
+                    restored = restoring.restore(view, self.place, self.folder, tree, expected, None)
+                yield restored
+            finally:
+                self._goes_back = False
+            if restored.refused:
+                self.free([ref])
+            unfinished.remove(self.folder)
+
+    def settle(self) -> None:
+        """Take back what a process that died in ``going_back`` has written, unless its row was stored."""
+        with self._held("take back what was cut short", made=True):
+            pass
+
+    def take_back(self, tree: str, expected: str) -> tuple[str, ...]:
+        """Undo what a restore has written, even if it was cut short; return the files that somebody changed since."""
+        with self._held("write files", made=True) as view:
+            return restoring.take_back(view, self.place, self.folder, tree, expected)
 
     def has(self, tree: str) -> bool:
         """Return whether the repository has this tree."""
@@ -159,8 +203,21 @@ class Store:
                 self._opened = view_of(self.place, self.folder)
             require_named_files(self._opened)
             try:
+                if made:
+                    self._settle(self._opened)
                 yield self._opened
             except BaseException:
                 # What is in memory may be half of a change: the next call begins with what is on disk.
                 self._opened = self._look = None
                 raise
+
+    def _settle(self, view: pygit2.Repository) -> None:
+        left = None if self._goes_back else unfinished.read(self.folder)
+        if left is None:
+            return
+        if not self._is_stored(left.ref):
+            if left.tree in view and left.expected in view:  # else nobody can tell any more what was written
+                restoring.take_back(view, self.place, self.folder, left.tree, left.expected)
+            refs.remove(view, [left.ref])
+            LOG.warning("an undo or redo in %s was not finished: what it wrote is taken back", self.place.root)
+        unfinished.remove(self.folder)

@@ -100,6 +100,11 @@ def newest(conn: Connection, workspace: UUID) -> Snapshot | None:
     return _one(conn.cursor(row_factory=class_row(Snapshot)).execute(statement("snapshots.newest"), values))
 
 
+def is_stored(conn: Connection, workspace: UUID, ref: str) -> bool:
+    """Return whether a snapshot of a workspace has this ref, or had it before it was freed."""
+    return scalar(conn, statement("snapshots.is_stored"), {"workspace": workspace, "ref": ref}, bool)
+
+
 def since(conn: Connection, workspace: UUID, snapshot: int, limit: int = 1000) -> list[Snapshot]:
     """Return the snapshots of a workspace that are newer than this one, oldest first."""
     values = {"workspace": workspace, "after": snapshot, "limit": limit}

@@ -203,16 +203,7 @@ def _give_up(
     differs: tuple[str, ...],
 ) -> MergeResult:
     """Put back what an earlier try has written, and end the merge as refused."""
-    from agentmesh.git.comparing import changed_paths
-
-    ours, theirs = row.ours, str(row.result)
-    written = changed_paths(store.place, ours, theirs)
-    refused = set(differs)
-    while rest := written - refused:  # what somebody changes even now is left as it is
-        again = store.restore(ours, theirs, rest).refused
-        if not again:
-            break
-        refused |= set(again)
+    refused = {*differs, *store.take_back(str(row.result), row.ours)}
     result = replace(result, status=MergeStatus.CHANGED, differs=tuple(sorted(refused)), files=(), conflicts=())
     reason = one_line(words.why_changed(result), 500)
     told = {"result": words.told(result)}

@@ -12,6 +12,7 @@ from agentmesh.domain.log import logger
 from agentmesh.domain.workspaces import WorkspaceState
 from agentmesh.store import sessions, snapshots
 from agentmesh.store import workspaces as rows
+from agentmesh.workspace.settling import settle
 
 if TYPE_CHECKING:
     from agentmesh.workspace.files import WorkspaceFiles
@@ -60,6 +61,7 @@ def delete_session(workspaces: WorkspaceFiles, session: SessionId) -> None:
     What a crash leaves between is named by ``agentmesh workspaces --repair``.
     """
     files = files_of(workspaces, session)
+    settle(workspaces, files.folders)
     workspaces.database.run(sessions.delete_session, session)
     remove_files(workspaces, session, files)
 

@@ -39,7 +39,7 @@ class WorkspaceFiles:
         self.os_user = os_user
         self.elsewhere: Callable[[], OtherDatabases] = no_other_databases
         """Asks the other databases of the mesh which workspaces they know."""
-        self.folders = Folders(data_dir, max_file=self.settings.max_file)
+        self.folders = Folders(data_dir, max_file=self.settings.max_file, is_stored=self._is_stored)
         self._lock = threading.Lock()
         self._chains: defaultdict[UUID, Chain] = defaultdict(Chain)
 
@@ -129,3 +129,7 @@ class WorkspaceFiles:
                 if not again:
                     raise
         return found.tree
+
+    def _is_stored(self, workspace: UUID, ref: str) -> bool:
+        """Return whether a snapshot of a workspace has this ref."""
+        return self.database.run(rows.is_stored, workspace, ref, idempotent=True)

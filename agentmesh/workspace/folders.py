@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -21,10 +23,12 @@ TREES = "trees"
 class Folders:
     """Directories and snapshot stores of workspaces; for any thread. Knows what it has found for the process's life."""
 
-    def __init__(self, data_dir: Path, *, max_file: int) -> None:
+    def __init__(self, data_dir: Path, *, max_file: int, is_stored: Callable[[UUID, str], bool]) -> None:
+        """``is_stored`` says whether a row of a workspace names a ref; see ``Store``."""
         self.trees = data_dir / TREES
         """Holds one folder per workspace."""
         self._max_file = max_file
+        self._is_stored = is_stored
         self._lock = threading.Lock()
         self._places: dict[Path, Place | NoRepository] = {}
         self._stores: dict[UUID, Store] = {}
@@ -59,7 +63,9 @@ class Folders:
         with self._lock:
             known = self._stores.get(workspace)
             if known is None or known.place != place:
-                known = self._stores[workspace] = Store(place, self.of(workspace), max_file=self._max_file)
+                is_stored = partial(self._is_stored, workspace)
+                known = Store(place, self.of(workspace), max_file=self._max_file, is_stored=is_stored)
+                self._stores[workspace] = known
             return known
 
     def forget(self, workspace: UUID) -> None:

@@ -19,6 +19,7 @@ from agentmesh.domain.log import logger
 from agentmesh.store import sessions
 from agentmesh.store.sessions import ExpiredSession
 from agentmesh.workspace.deleting import files_of, remove_files
+from agentmesh.workspace.settling import settle
 
 if TYPE_CHECKING:
     from agentmesh.workspace.files import WorkspaceFiles
@@ -65,7 +66,9 @@ def prune(
 def _erase(workspaces: WorkspaceFiles, session: SessionId) -> None:
     """Erase a marked session: first its files, which only its rows know."""
     run = workspaces.database.run
-    remove_files(workspaces, session, files_of(workspaces, session))
+    files = files_of(workspaces, session)
+    settle(workspaces, files.folders)
+    remove_files(workspaces, session, files)
     most = _FIRST_ROWS
     while True:
         began = time.monotonic()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -122,11 +122,13 @@ class Files:
             return replace(done, status=UndoStatus.NOTHING)
         if preview:
             return replace(done, status=UndoStatus.PREVIEW)
-        restored = self.store.restore(tree, self.head)
-        if restored.refused:
-            return replace(done, status=UndoStatus.REFUSED, refused=tuple(Later(path, "") for path in restored.refused))
-        self._record(agent, kind, tree, files, said, {"undoes": undoes, "redoes": redoes})
-        return done
+        ref = f"{refs_of(self.workspace.session_id)}{agent.id}/{kind}-{uuid.uuid4().hex[:12]}"
+        with self.store.going_back(ref, tree, self.head) as restored:
+            if not restored.refused:
+                what = {"agent": agent.id, "said": said, "undoes": undoes, "redoes": redoes}
+                self._record(kind, ref, tree, files, what)
+                return done
+        return replace(done, status=UndoStatus.REFUSED, refused=tuple(Later(path, "") for path in restored.refused))
 
     def _without_done(self, plan: UndoPlan) -> UndoPlan:
         """Leave out files that already have the wanted content, no matter who wrote it."""
@@ -140,7 +142,7 @@ class Files:
         return replace(plan, sources=sources, later=later)
 
     def _record(
-        self, agent: Agent, kind: str, tree: str, files: Collection[facts.FileChange], said: str, more: dict[str, Any]
+        self, kind: str, ref: str, tree: str, files: Collection[facts.FileChange], what: Mapping[str, Any]
     ) -> None:
         """Store the snapshot of what was written, and of nothing else: what others save meanwhile is theirs.
 
@@ -150,19 +152,17 @@ class Files:
         from agentmesh.git.mixed_trees import mixed
 
         run, place = self.workspaces.database.run, self.store.place
-        ref = f"{refs_of(self.workspace.session_id)}{agent.id}/{kind}-{uuid.uuid4().hex[:12]}"
         newest = run(snapshots.newest, self.workspace.id, idempotent=True)
         left_out = tuple(newest.left_out) if newest else ()
         written, before = dict.fromkeys((one.path for one in files), tree), self.head
         for _ in range(_TRIES):
-            self.store.keep(ref, tree)
             taken = facts.Snapshot(tree, before, changes(place, before, tree), left_out)
             try:
-                what = (self.workspace.id, kind, entry(taken, ref))
-                run(snapshots.record, *what, agent=agent.id, said=said, **more, idempotent=True)
+                run(snapshots.record, self.workspace.id, kind, entry(taken, ref), **what, idempotent=True)
             except TreeMoved:
                 before = run(rows.get, self.workspace.id, idempotent=True).head or before
                 tree = mixed(place, before, written)
+                self.store.keep(ref, tree)
             else:
                 self.workspaces.chain(self.workspace.id).add(tree)
                 return

@@ -18,6 +18,7 @@ from agentmesh.workspace import checks
 from agentmesh.workspace.applying import finish_left
 from agentmesh.workspace.entries import entry, refs_of, take
 from agentmesh.workspace.opening import held
+from agentmesh.workspace.settling import left, settle
 
 if TYPE_CHECKING:
     from agentmesh.workspace.files import WorkspaceFiles
@@ -63,6 +64,7 @@ def sweep(workspaces: WorkspaceFiles, *, frees: bool = True) -> None:
     for row in workspaces.database.run(rows.unused, workspaces.host, workspaces.os_user, idempotent=True):
         remove(workspaces, row)
     if frees:
+        settle(workspaces, left(workspaces))
         free(workspaces)
 
 

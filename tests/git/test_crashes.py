@@ -21,6 +21,7 @@ from tests.git.repositories import Repository, Workspace, on_disk
 
 CHANGES = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink", "shutil.copyfile", "os.truncate"}
 MOST = 400
+Files = dict[str, tuple[int, bytes]]
 
 
 def child(work: Callable[[], object]) -> int:
@@ -71,8 +72,8 @@ def moments(work: Callable[[], object], check: Callable[[], None]) -> int:
     return count
 
 
-@pytest.mark.slow
-def test_a_restore_killed_at_any_moment_is_finished_by_the_next(repository: Repository, workspace: Workspace):
+def two_snapshots(repository: Repository, workspace: Workspace) -> tuple[str, str, Files, Files]:
+    """Take snapshots before and after changes of many kinds; return their trees, and what was on disk then."""
     repository.write("file-to-folder", "f\n")
     repository.write("goes", "g\n")
     first = workspace.take("refs/agentmesh/s/a/1").tree
@@ -82,7 +83,12 @@ def test_a_restore_killed_at_any_moment_is_finished_by_the_next(repository: Repo
     for path in ("file-to-folder/inner", "new", "a.txt", "folder/b.txt"):
         repository.write(path, "changed\n")
     second = workspace.take("refs/agentmesh/s/a/2").tree
-    later = on_disk(repository.top)
+    return first, second, earlier, on_disk(repository.top)
+
+
+@pytest.mark.slow
+def test_a_restore_killed_at_any_moment_is_finished_by_the_next(repository: Repository, workspace: Workspace):
+    first, second, earlier, later = two_snapshots(repository, workspace)
 
     def check() -> None:
         whole = {(path, data) for files in (earlier, later) for path, data in files.items()}
@@ -96,6 +102,45 @@ def test_a_restore_killed_at_any_moment_is_finished_by_the_next(repository: Repo
 
     again = Workspace.of(repository.top, workspace.store.folder)
     assert moments(lambda: workspace.store.restore(first, second), check) > 10
+
+
+@pytest.mark.slow
+def test_a_way_back_killed_at_any_moment_is_taken_back_by_the_next_call(repository: Repository, workspace: Workspace):
+    first, second, earlier, later = two_snapshots(repository, workspace)
+
+    def back() -> None:
+        with workspace.store.going_back("refs/agentmesh/s/a/3", first, second) as restored:
+            assert restored.refused == ()
+
+    def check() -> None:
+        die_at(4, again.store.settle)
+        assert again.take().tree == second
+        assert on_disk(repository.top) == later
+        assert "refs/agentmesh/s/a/3" not in again.store.refs("refs/agentmesh/s/")
+
+    again = Workspace.of(repository.top, workspace.store.folder)
+    again.head = second
+    assert moments(back, check) > 10
+    assert on_disk(repository.top) == earlier
+
+
+def test_what_somebody_changed_after_a_way_back_was_cut_short_stays(repository: Repository, workspace: Workspace):
+    first, second, _, later = two_snapshots(repository, workspace)
+
+    def back() -> None:
+        with workspace.store.going_back("refs/agentmesh/s/a/3", first, second):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    assert child(back) == signal.SIGKILL
+    repository.write("a.txt", "mine\n")
+    repository.write("new", "mine too\n")
+    (repository.top / "folder/b.txt").unlink()
+    again = Workspace.of(repository.top, workspace.store.folder)
+    again.head = second
+    assert again.changed() == {"a.txt": "changed", "new": "changed", "folder/b.txt": "removed"}
+    mine = {"a.txt": b"mine\n", "new": b"mine too\n"}
+    contents = {path: data for path, (_, data) in on_disk(repository.top).items()}
+    assert contents == {path: data for path, (_, data) in later.items() if path != "folder/b.txt"} | mine
 
 
 @pytest.mark.slow

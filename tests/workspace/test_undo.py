@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -135,20 +136,20 @@ def test_redo_brings_back_what_the_newest_undo_took_and_no_more(grove: Rig):
 def saving_meanwhile(rig: Rig, save: Callable[[], None]) -> Iterator[Workspaces]:
     """Yield the workspaces of a process in which somebody saves a file after an undo wrote, before its row is there."""
 
+    saved = threading.Event()
+
     def hook(when: str, name: str) -> None:
-        nonlocal is_saved
-        if (when, name, is_saved) == ("before", "record", False):
-            is_saved = True
+        if (when, name) == ("before", "record") and not saved.is_set():
+            saved.set()
             save()
 
-    is_saved = False
     database = WatchedDatabase(rig.url, role="test")
     database.hook = hook
     try:
         yield Workspaces(database, rig.data_dir, host=HOST, os_user=USER)
     finally:
         database.close()
-    assert is_saved
+    assert saved.is_set()
 
 
 def test_what_somebody_saves_while_an_undo_writes_is_no_part_of_it(grove: Rig):

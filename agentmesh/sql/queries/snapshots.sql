@@ -28,6 +28,10 @@ from (select x.* from agentmesh.snapshots x where x.workspace_id = %(workspace)s
 left join agentmesh.agents a on a.id = s.agent_id
 left join agentmesh.tool_calls c on c.agent_id = s.agent_id and c.seq = s.seq and c.ordinal = s.ordinal;
 
+-- name: is_stored
+-- Whether a snapshot of a workspace has a ref.
+select exists (select from agentmesh.snapshots s where s.workspace_id = %(workspace)s and s.ref = %(ref)s);
+
 -- name: since
 -- The snapshots of a workspace that are newer than one, oldest first.
 select s.id, s.workspace_id, s.agent_id, a.name, s.seq, s.ordinal, c.result_seq as row, s.kind, s.tree, s.before, s.ref, s.files, s.added, s.removed, s.left_out,
