@@ -124,20 +124,31 @@ class Folders:
             self._forget(above)
             above = above.rpartition("/")[0]
 
-    def create(self, path: str, data: bytes, *, is_program: bool, permissions: int | None) -> None:
-        """Write a new file; without permissions it gets those that every new file gets."""
+    def create(
+        self, path: str, data: bytes, *, is_program: bool, permissions: int | None, old: os.stat_result | None
+    ) -> None:
+        """Write a new file that is to replace the ``old`` one.
+
+        It gets the old one's owner and group, and if no permissions are given those too. Without an old one it gets
+        what every new file gets.
+        """
         folder, name = self._split(path)
+        if permissions is None and old is not None:
+            permissions = stat.S_IMODE(old.st_mode)
         # Nobody else may read it before its permissions are right.
         file = os.open(name, _NEW, _USUAL[is_program] if permissions is None else 0o600, dir_fd=folder)
         with os.fdopen(file, "wb") as out:
             out.write(data)
-            if permissions is not None:
+            if old is not None:
+                with contextlib.suppress(OSError):  # only root may give files away, and not everywhere
+                    os.fchown(out.fileno(), old.st_uid, old.st_gid)
+            if permissions is not None:  # last: a new owner may cost a file some of them
                 os.fchmod(out.fileno(), _with_program(permissions, is_program=is_program))
 
-    def permissions(self, path: str) -> int | None:
-        """Return the permissions of a file; None if none is there."""
-        mode = self._mode(path)
-        return stat.S_IMODE(mode) if mode is not None and stat.S_ISREG(mode) else None
+    def file_stat(self, path: str) -> os.stat_result | None:
+        """Return what the system knows of a file; None if none is there."""
+        found = self._stat(path)
+        return found if found is not None and stat.S_ISREG(found.st_mode) else None
 
     def link(self, path: str, target: bytes) -> None:
         """Make a symbolic link."""
@@ -168,11 +179,15 @@ class Folders:
 
     def _mode(self, path: str) -> int | None:
         """Return the mode of a path, links not followed; None if nothing is there."""
+        found = self._stat(path)
+        return None if found is None else found.st_mode
+
+    def _stat(self, path: str) -> os.stat_result | None:
         folder, name = self._split(path)
         if folder is None:
             return None
         try:
-            return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+            return os.stat(name, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
             return None
 

@@ -206,9 +206,8 @@ class _Restore:
         else:
             data = conversions.to_disk(self._rules.after, blob, step.path)
             permissions = private.permissions(self._notes, step.path, new)
-            if permissions is None:
-                permissions = self._disk.permissions(step.path)
-            self._disk.create(name, data, is_program=new.mode & 0o100 != 0, permissions=permissions)
+            old = self._disk.file_stat(step.path)
+            self._disk.create(name, data, is_program=new.mode & 0o100 != 0, permissions=permissions, old=old)
 
     def _take_back(self, folder: Path) -> None:
         """Bring back the old content of files that were written, unless they have been changed since."""

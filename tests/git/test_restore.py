@@ -132,6 +132,19 @@ def test_permissions_stay_as_the_user_set_them(repository: Repository, workspace
     assert (repository.top / "a.txt").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("mode", [0o600, 0o660])
+def test_a_file_keeps_its_owner_and_group(repository: Repository, workspace: Workspace, mode: int):
+    first = workspace.take().tree
+    file = repository.write("a.txt", "2")
+    os.chown(file, 1234, 2345)
+    file.chmod(mode)
+    second = workspace.take().tree
+    assert workspace.store.restore(first, second).written == ("a.txt",)
+    found = file.stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o7777) == (1234, 2345, mode)
+
+
 def test_a_read_only_file_is_restored(repository: Repository, workspace: Workspace):
     first = workspace.take().tree
     repository.write("a.txt", "2").chmod(0o444)
