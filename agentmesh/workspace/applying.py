@@ -86,11 +86,13 @@ def continued(workspaces: WorkspaceFiles, row: Merge, lease: Lease) -> MergeResu
     return result
 
 
-def finish_into(workspaces: WorkspaceFiles, store: Store, target: Any) -> None:
-    """Finish the merge that was begun into a workspace, whose files the caller has locked, if there is one."""
-    for row in workspaces.database.run(merges.unfinished, workspaces.host, workspaces.os_user, idempotent=True):
-        if row.target == target:
-            apply(workspaces, store, row, None, result_of(workspaces, row))
+def finish_into(workspaces: WorkspaceFiles, store: Store, target: Any) -> list[MergeResult]:
+    """Finish the merge that was begun into a workspace, whose files the caller has locked; return how it ended."""
+    return [
+        apply(workspaces, store, row, None, result_of(workspaces, row))
+        for row in workspaces.database.run(merges.unfinished, workspaces.host, workspaces.os_user, idempotent=True)
+        if row.target == target
+    ]
 
 
 def finish_left(workspaces: WorkspaceFiles) -> list[MergeResult]:

@@ -53,7 +53,7 @@ class MergeTerms:
     withheld: Callable[[str], bool] | None = None
     """Whether a preview must not show a file; None: it shows all."""
     preview: bool = False
-    """Only show what a merge would do: change nothing, and tell nobody."""
+    """Only show what a merge would do: change nothing but finish what was cut short, and tell nobody."""
     agreed: str | None = None
     """The plan of a preview that a person has agreed to. If another one is to be written by now, only preview that."""
 
@@ -89,6 +89,8 @@ class _Merging:
     checked: tuple[str, Checked] | None = None
     """The tree that was checked last, and how."""
     checks: int = 0
+    has_finished: bool = False
+    """Whether it has finished a merge that was cut short."""
 
     def __post_init__(self) -> None:
         run = self.workspaces.database.run
@@ -116,6 +118,9 @@ class _Merging:
         """Look at both sides, and end the merge if possible. None: the checked files have changed, so look again."""
         theirs = present(self.workspaces, self.source)
         with held(self.workspaces, self.target) as store:
+            # First, because its files are there: they are not the work of somebody else.
+            finished = finish_into(self.workspaces, store, self.target.id)
+            self.has_finished |= any(one.status is MergeStatus.MERGED for one in finished)
             look = self._look(store, theirs)
             if early := self._without_writing(store, look):
                 return early
@@ -146,7 +151,7 @@ class _Merging:
         if (
             merged.tree == sides.ours and not merged.conflicts
         ):  # a conflict that is solved by keeping ours must still move the base
-            return self._result(MergeStatus.NOTHING)
+            return self._nothing()
         if merged.tree is None:
             return self._conflicts(look)
         self._require_inside(look)
@@ -198,7 +203,11 @@ class _Merging:
             marked = self._marked(store, look)
             note = f"{words.markers_left(marked)} A merge would be refused." if marked else ""
             return self._result(MergeStatus.PREVIEW, look, diff=text, note=note)
-        return self._result(MergeStatus.NOTHING)
+        return self._nothing()
+
+    def _nothing(self) -> MergeResult:
+        note = "A merge that was cut short has been finished." if self.has_finished else ""
+        return self._result(MergeStatus.NOTHING, note=note)
 
     def _shown(self, one: FileDiff) -> str:
         if self.terms.withheld and self.terms.withheld(one.path):
@@ -274,9 +283,7 @@ class _Merging:
             row = run(merges.begin, self._plan(look), self.lease, idempotent=True)
         except TreeMoved as moved:
             raise _Moved from moved
-        except MergeBusy as busy:
-            # Into this target: its lock is ours, so whoever began it is gone. The other way round it may go on.
-            finish_into(self.workspaces, store, self.target.id)
+        except MergeBusy as busy:  # the other way round, where it may go on
             raise _Moved from busy
         result = replace(self._result(MergeStatus.MERGED, look), left_out=self._left_out())
         return apply_begun(self.workspaces, store, row, self.lease, result)

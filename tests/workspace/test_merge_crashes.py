@@ -8,6 +8,7 @@ import pytest
 
 from agentmesh.workspace import repair
 from agentmesh.workspace.applying import finish_left
+from agentmesh.workspace.merging import MergeTerms, merge
 from agentmesh.workspace.results import Fault, MergeStatus
 from tests.fixtures.engine import Rig, call, do, say
 from tests.fixtures.repositories import git, untouched
@@ -93,6 +94,25 @@ def test_a_merge_whose_files_were_changed_after_the_crash_is_taken_back(grove: R
     assert (done.status, done.differs) == (MergeStatus.CHANGED, (mine,))
     assert made(rig) == {mine: "mine\n"}
     assert rig.one("select state from agentmesh.merges") == "refused"
+
+
+def test_a_merge_after_the_crash_first_takes_back_what_does_not_fit_any_more(grove: Rig):
+    rig = grove
+    killed(rig, "before end 1")
+    assert made(rig) == FILES
+    (rig.workdir / "made/a.txt").write_text("mine\n")
+    done = merge(here(rig), rig.agent("child"))
+    assert (done.status, [one.path for one in done.conflicts]) == (MergeStatus.CONFLICTS, ["made/a.txt"])
+    assert made(rig) == {"made/a.txt": "mine\n"}, "nothing is merged, and the result says so"
+
+
+@pytest.mark.parametrize("preview", [False, True])
+def test_a_merge_after_the_crash_first_finishes_the_one_that_was_cut_short(grove: Rig, *, preview: bool):
+    rig = grove
+    killed(rig, "before rename 2")
+    done = merge(here(rig), rig.agent("child"), terms=MergeTerms(preview=preview))
+    assert (done.status, done.note) == (MergeStatus.NOTHING, "A merge that was cut short has been finished.")
+    assert_merged_once(rig)
 
 
 def test_the_tree_of_a_check_that_was_cut_short_is_removed(grove: Rig):
