@@ -16,6 +16,7 @@ from agentmesh.store import workspaces as rows
 from agentmesh.workspace.entries import refs_of
 from agentmesh.workspace.other_databases import no_other_databases
 from agentmesh.workspace.results import Fault, TreeFinding
+from agentmesh.workspace.settling import left
 
 if TYPE_CHECKING:
     from agentmesh.workspace.files import WorkspaceFiles
@@ -199,8 +200,10 @@ def _lost(kept: Kept) -> TreeFinding:
 
 def _sessions(workspaces: WorkspaceFiles) -> Iterator[_SessionRepository]:
     run = workspaces.database.run
+    views, undoing = run(rows.listing, None, idempotent=True), left(workspaces)
     writing = {one.session_id for one in run(merges.unfinished, workspaces.host, workspaces.os_user, idempotent=True)}
-    for view in run(rows.listing, None, idempotent=True):
+    writing |= {view.session_id for view in views if view.id in undoing}
+    for view in views:
         if view.kind is WorkspaceKind.SHARED and view.repository and _is_here(workspaces, view):
             working = run(agents.busy, view.session_id, idempotent=True)
             yield _SessionRepository(view.session_id, Path(view.repository), working > 0 or view.session_id in writing)

@@ -156,7 +156,7 @@ class Files:
         left_out = tuple(newest.left_out) if newest else ()
         written, before = dict.fromkeys((one.path for one in files), tree), self.head
         for _ in range(_TRIES):
-            taken = facts.Snapshot(tree, before, changes(place, before, tree), left_out)
+            taken = facts.TreeSnapshot(tree, before, changes(place, before, tree), left_out)
             try:
                 run(snapshots.record, self.workspace.id, kind, entry(taken, ref), **what, idempotent=True)
             except TreeMoved:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentmesh.domain.ids import AgentId
-from agentmesh.workspace import deleting, sweep, undo
+from agentmesh.workspace import deleting, repair, sweep, undo
 from agentmesh.workspace.results import UndoStatus
 from agentmesh.workspace.workspaces import Workspaces
 from tests.fixtures.engine import PATIENCE, Reply, Rig, call, do, say
@@ -128,6 +128,15 @@ def test_the_next_turn_finds_the_files_as_if_nobody_had_begun(grove: Rig, point:
     assert [one.path for one in undone.files] == ["two.txt"]
     assert {one.path for one in undo.undo(here(rig), rig.agent("root")).files} == set(MADE)
     assert files(rig) == UNDONE
+
+
+def test_the_ref_of_an_undo_that_is_under_way_is_no_stray_one(grove: Rig):
+    rig = grove
+    one_turn(rig)
+    killed(rig, "undo", "before record 1")
+    assert repair.look(here(rig)) == []
+    sweep.sweep(here(rig))
+    assert repair.look(here(rig)) == [], "it went with what it named"
 
 
 def test_a_sweep_takes_back_what_nobody_else_does(grove: Rig):
