@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 import pygit2
-from pygit2.enums import DiffOption, FileMode
+from pygit2.enums import DiffOption, FileMode, MergeFlag
 
 from agentmesh.git import tree_objects
 from agentmesh.git.comparing import changes_in
@@ -82,28 +82,53 @@ def _met(
     base, ours, theirs = trees
     mine, other = _edits(repository, base, ours), _edits(repository, base, theirs)
     require_files_above(repository.workdir, itertools.chain(mine, other))
+    clashes = tuple(_clashes(mine, other))
     index = repository.merge_trees(*trees)
+    if clashes or _misses_some(index, mine, other):
+        index = repository.merge_trees(*trees, flags=MergeFlag(0))  # finds no renames
     sides = [_Sides(*each) for each in index.conflicts or ()]
-    sides += _lost(index, mine, other, {each.path for each in sides})
+    known = {each.path for each in sides}
+    sides += [_alone(index, each) for each in clashes if each.path not in known]
     return index, sides, tuple(_conflict(repository, place, each, names) for each in sides)
 
 
-def _lost(
-    index: pygit2.Index, mine: Mapping[str, Entry | None], other: Mapping[str, Entry | None], known: Collection[str]
-) -> Iterator[_Sides]:
-    """Yield files that one side has put in a folder's place while the other has written new ones in it.
+def _misses_some(index: pygit2.Index, mine: Mapping[str, Entry | None], other: Mapping[str, Entry | None]) -> bool:
+    """Return whether a file that one side wrote has no place, because the other has moved another one onto it."""
+    for sides in (_Sides(*each) for each in index.conflicts or ()):
+        path = sides.path
+        if (mine.get(path) and not sides.ours) or (other.get(path) and not sides.theirs):
+            return True
+        folders = (path[:at] for at, sign in enumerate(path) if sign == "/")
+        if (sides.ours or sides.theirs) and any(_is_file(index, each) for each in folders):
+            return True
+    return False
 
-    libgit2 has both in its index, and the tree of that loses the file.
-    """
+
+def _is_file(index: pygit2.Index, path: str) -> bool:
+    """Return whether a path is a file without conflicts."""
+    try:
+        index[path]
+    except KeyError:
+        return False
+    return True
+
+
+def _clashes(mine: Mapping[str, Entry | None], other: Mapping[str, Entry | None]) -> Iterator[_Sides]:
+    """Yield files that one side has put in a folder's place while the other has written in it."""
     for is_ours, some, others in ((True, mine, other), (False, other, mine)):
         folders = {path[:at] for path, new in others.items() if new for at, sign in enumerate(path) if sign == "/"}
-        for path in sorted(folders & some.keys() - known):
+        for path in sorted(folders & some.keys()):
             entry = some[path]
             if entry is not None:
-                if path in index:
-                    index.remove(path)
                 file = pygit2.IndexEntry(path, pygit2.Oid(raw=entry.id), FileMode(entry.mode))
                 yield _Sides(None, file if is_ours else None, None if is_ours else file)
+
+
+def _alone(index: pygit2.Index, clash: _Sides) -> _Sides:
+    """Take a file out of the index that libgit2 has there beside a folder: the tree of both loses the file."""
+    if clash.path in index:
+        index.remove(clash.path)
+    return clash
 
 
 def _apart(

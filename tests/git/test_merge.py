@@ -128,6 +128,27 @@ def test_a_folder_that_became_a_file_against_a_new_file_in_it_loses_neither(thre
     assert files[f"{kept}_0"][1] == b"a file now\n"
 
 
+@pytest.mark.parametrize("is_ours", [True, False], ids=["ours", "theirs"])
+def test_a_folder_that_became_one_of_its_files_against_work_on_that_file_loses_neither(three: Three, is_ours: bool):
+    """libgit2 takes the new file for the folder's, renamed, and merges the other side's work into it."""
+    three.repository.write("d/z", TEN)
+    three.base = three.ours.take("refs/agentmesh/s/a/base").tree
+    three.theirs = three.ours.own(three.theirs.store.folder.with_name("second"))
+    one, other = three.repository.top, three.theirs.root
+    if not is_ours:
+        one, other = other, one
+    (one / "d" / "z").rename(one / "tmp")
+    (one / "d").rmdir()
+    (one / "tmp").rename(one / "d")
+    (other / "d" / "z").write_text(f"{TEN}hours of work\n")
+    (other / "d" / "x").write_text("new\n")
+    assert {each.path for each in three.merge().conflicts} == {"d", "d/z"}
+    files = three.repository.files(three.merge(markers=True).tree or "")
+    assert files["d/z"][1] == f"{TEN}hours of work\n".encode()
+    assert files["d/x"][1] == b"new\n"
+    assert files["d~parent" if is_ours else "d~child"][1] == TEN.encode()
+
+
 @pytest.mark.parametrize(("ours", "theirs"), [("", "1\n"), ("1\n", "")])
 def test_the_markers_of_an_emptied_file_name_both_sides(three: Three, ours: str, theirs: str):
     three.repository.write("ten", ours)
