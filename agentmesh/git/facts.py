@@ -31,7 +31,7 @@ class TreeSnapshot:
     changes: tuple[FileChange, ...]
     """What differs from ``before``, by path; empty if there is no ``before``."""
     left_out: tuple[str, ...] = ()
-    """Files that are too large, nested repositories and submodules, sorted. A path of a folder ends with ``/``."""
+    """Files that are too large or unreadable, nested repositories and submodules, sorted. A folder ends with ``/``."""
     unmade: TreeSnapshot | None = None
     """If it was asked for: what came to light between ``before`` and this tree, though nobody has made it since."""
 

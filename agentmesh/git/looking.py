@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -30,6 +31,8 @@ _LOOK: Final = (
 )
 _TRIES: Final = 20
 """A file that changes while it is read is read again."""
+_GONE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""Nothing is at a path: the last is of a link in a folder's place that leads to itself."""
 _OFTEN: Final = 200
 """So many files change in memory before the index is written: a file is read again, by others, until then."""
 
@@ -81,7 +84,7 @@ class WorkspaceIndex:
         old: dict[str, Entry | None] = {}
         begun_with, last, now = self._tree, self._looked_at(), time.time_ns()
         gone = set()
-        deltas = list(self._differences().deltas)
+        deltas = self._differences(left_out)
         # A file that was renamed and then written is told from one that somebody had there only if none has gone.
         was_there = (
             earlier.is_older if any(each.status == DeltaStatus.DELETED for each in deltas) else earlier.was_there
@@ -123,17 +126,35 @@ class WorkspaceIndex:
         except FileNotFoundError:
             return None
 
-    def _differences(self) -> pygit2.Diff:
-        """Compare the index with the disk; again if a file went in the middle."""
-        for left in reversed(range(_TRIES)):
-            try:
-                found: pygit2.Diff = self._index.diff_to_workdir(_LOOK)
-            except (KeyError, OSError, pygit2.GitError) as error:
-                if not left or opening.is_full(error):
-                    raise
-            else:
-                return found
+    def _differences(self, left_out: set[str]) -> list[pygit2.DiffDelta]:
+        """Compare the index with the disk; again if a file went in the middle, or cannot be read."""
+        hidden: dict[str, pygit2.IndexEntry] = {}
+        try:
+            for left in reversed(range(_TRIES)):
+                try:
+                    found = list(self._index.diff_to_workdir(_LOOK).deltas)
+                except (KeyError, OSError, pygit2.GitError) as error:
+                    if not left or opening.is_full(error):
+                        raise
+                    hidden |= self._without_unreadable()
+                else:
+                    left_out.update(hidden)
+                    return [delta for delta in found if os.fsdecode(delta.new_file.raw_path) not in hidden]
+        finally:
+            for entry in hidden.values():
+                self._index.add(entry)
         raise AssertionError
+
+    def _without_unreadable(self) -> dict[str, pygit2.IndexEntry]:
+        """Remove the files that cannot be read from the index, and return their entries.
+
+        libgit2 reads a file whose time has changed. If it may not, it says nothing about any other file.
+        """
+        files = (entry for entry in self._index if entry.mode in (FileMode.BLOB, FileMode.BLOB_EXECUTABLE))
+        found = {os.fspath(entry.path): entry for entry in files if not _is_readable(self._place.top / entry.path)}
+        for path in found:
+            self._index.remove(path)
+        return found
 
     def _take(self, delta: pygit2.DiffDelta, edits: dict[str, Entry | None], left_out: set[str]) -> None:
         path = os.fsdecode(delta.new_file.raw_path)
@@ -143,7 +164,11 @@ class WorkspaceIndex:
         if path.endswith("/") or (delta.old_file.mode == FileMode.COMMIT and not is_new):
             left_out.add(path if path.endswith("/") else f"{path}/")
             return
-        size = size_of(self._place.top, path)
+        try:
+            size = size_of(self._place.top, path)
+        except OSError:
+            left_out.add(path)
+            return
         if size is None:
             if not is_new and path not in self._skipped:
                 self._drop(path)
@@ -235,7 +260,7 @@ class WorkspaceIndex:
             del self._index.conflicts[name]
             self._added(name)
         for name in conversions.foreign(self._view, self._index, self._place.top, self._place.common_dir):
-            if size_of(self._place.top, name) is None or self._added(name) is None:
+            if not _is_there(self._place.top, name) or self._added(name) is None:
                 self._index.remove(name)
         tree = str(self._index.write_tree())
         self.write()
@@ -304,16 +329,39 @@ def _note_private(place: Place, view: pygit2.Repository, edits: tree_objects.Edi
 
 
 def size_of(top: Path, path: str) -> int | None:
-    """Return the size of a file or link; None if there is neither. No link is followed, not even on the way."""
+    """Return the size of a file or link; None if there is neither. No link is followed, not even on the way.
+
+    Raise OSError if nobody can tell, as in a folder that may not be entered: that file is not gone.
+    """
     full = os.path.join(top, path)
     try:
         found = os.lstat(full)
-    except OSError:
-        return None
+    except OSError as error:
+        if error.errno in _GONE:
+            return None
+        raise
     if not (stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode)):
         return None
     ends = [len(full) - len(path) + at for at, letter in enumerate(path) if letter == "/"]
     return None if any(os.path.islink(full[:end]) for end in ends) else found.st_size
+
+
+def _is_there(top: Path, path: str) -> bool:
+    """Return whether there is a file or link, as far as anybody can tell."""
+    try:
+        return size_of(top, path) is not None
+    except OSError:
+        return False
+
+
+def _is_readable(full: Path) -> bool:
+    """Return whether a file or link can be read, or is gone."""
+    try:
+        if not full.is_symlink():
+            os.close(os.open(full, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC))
+    except OSError as error:
+        return error.errno in _GONE
+    return True
 
 
 def _gone(view: pygit2.Repository, path: str, known: Entry | None) -> Iterator[tuple[str, None]]:

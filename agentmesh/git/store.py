@@ -18,7 +18,7 @@ from agentmesh.git.facts import Restored, TreeSnapshot
 from agentmesh.git.fixed_files import require_files, require_named_files
 from agentmesh.git.lock import locked
 from agentmesh.git.looking import Seen, WorkspaceIndex, at_paths
-from agentmesh.git.opening import told, view_of
+from agentmesh.git.opening import is_full, told, view_of
 from agentmesh.git.rule_files import RuleFiles, require_files_above
 from agentmesh.git.where import Place
 
@@ -148,7 +148,7 @@ class Store:
         if paths is not None and before is not None:
             inner = [self.place.inward(path) for path in paths]
             require_files_above(os.fspath(self.place.top), inner)
-            seen = at_paths(self.place, view, before, inner, self.max_file)
+            seen = self._seen_at(view, before, inner)
             if seen is not None:
                 return seen
         self._rules.require_files()
@@ -157,6 +157,15 @@ class Store:
                 marker.write(self.folder, self.folder.name, self.place, ())
             self._look = WorkspaceIndex.begin(self.place, self.folder, max_file=self.max_file)
         return self._look.everywhere(before)
+
+    def _seen_at(self, view: pygit2.Repository, before: str, paths: Collection[str]) -> Seen | None:
+        """Look at some files only; None if that is not enough, or one cannot be read."""
+        try:
+            return at_paths(self.place, view, before, paths, self.max_file)
+        except (OSError, pygit2.GitError) as error:
+            if is_full(error):
+                raise
+            return None
 
     @contextmanager
     def held(self, *, wait: bool = True, made: bool = True) -> Iterator[None]:

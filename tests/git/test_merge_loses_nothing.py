@@ -1,4 +1,4 @@
-"""Random merges of renamed, moved and edited files: each line that one side added is in the result, or in a conflict."""
+"""Random merges of moved and edited files: each line that one side added is in the result with its conflicts."""
 
 from __future__ import annotations
 
