@@ -47,6 +47,11 @@ def examined(root: Path, top: Path) -> Place:
         raise _unusable(top, str(error)) from None
     if repository.is_bare:
         raise NoRepository(f"{top} is a bare Git repository and has no files to work on.", hint=_worktree(top))
+    if (top / ".git").is_symlink():
+        raise NoRepository(
+            f"The .git of {top} is a symbolic link, which agentmesh does not follow.",
+            hint=f"Put a file in its place that says `gitdir: {Path(repository.path).resolve()}`.",
+        )
     if not repository.workdir or Path(repository.workdir).resolve() != top:
         raise NoRepository(
             f"The files of the Git repository {top} are elsewhere (core.worktree).",

@@ -144,7 +144,8 @@ class Store:
 
     def _seen(self, view: pygit2.Repository, before: str | None, paths: Collection[str] | None) -> Seen:
         if before is not None and before not in view:
-            raise TreeError(f"The snapshot {before} is no longer in the repository.", hint="A `git gc` removed it.")
+            hint = "A `git gc` removed it, or the repository was made anew: agentmesh workspaces --repair."
+            raise TreeError(f"The snapshot {before} is no longer in the repository.", hint=hint)
         if paths is not None and before is not None:
             inner = [self.place.inward(path) for path in paths]
             require_files_above(os.fspath(self.place.top), inner)

@@ -89,6 +89,17 @@ def test_a_link_to_the_directory_is_the_same_place(repository: Repository, tmp_p
     assert find(tmp_path / "link") == find(repository.top)
 
 
+def test_a_git_folder_by_way_of_a_link_is_refused_and_one_that_a_file_names_is_not(
+    repository: Repository, tmp_path: Path
+):
+    (repository.top / ".git").rename(tmp_path / "elsewhere")
+    (repository.top / ".git").symlink_to(tmp_path / "elsewhere")
+    assert "symbolic link" in refusal(repository.top)
+    (repository.top / ".git").unlink()
+    repository.write(".git", f"gitdir: {tmp_path / 'elsewhere'}\n")
+    assert find(repository.top).git_dir == tmp_path / "elsewhere"
+
+
 def test_a_linked_worktree_shares_the_repository_and_works(repository: Repository, tmp_path: Path):
     repository.git("worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
     linked = Repository(tmp_path / "linked")
