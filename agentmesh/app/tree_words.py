@@ -36,7 +36,7 @@ def about_merge(result: MergeResult, session: Session) -> Said:
     is_done = result.status in (MergeStatus.MERGED, MergeStatus.NOTHING, MergeStatus.PREVIEW) and not result.conflicts
     if result.status is MergeStatus.PREVIEW and result.note:  # it says why the merge would be refused
         is_done = False
-    left = f"No snapshot has {listed(result.left_out)}: too large, not to be read, or part of another repository."
+    left = f"No snapshot has {listed(result.left_out)}: too large, unreadable, or part of another repository."
     parts = [_merged(result, session), left if result.left_out else "", one_line(result.note, 500)]
     return Said(" ".join(filter(None, parts)), is_done)
 

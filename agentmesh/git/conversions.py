@@ -41,7 +41,7 @@ def has_modes(view: pygit2.Repository) -> bool:
 
 def to_disk(view: pygit2.Repository, blob: pygit2.Blob, path: str) -> bytes:
     """Return the bytes that a file has on disk."""
-    if not _is_converted(view, path):
+    if not is_converted(view, path):
         return blob.data
     with pygit2.BlobIO(blob, as_path=path, flags=BlobFilter.CHECK_FOR_BINARY) as file:
         return file.read()
@@ -49,12 +49,13 @@ def to_disk(view: pygit2.Repository, blob: pygit2.Blob, path: str) -> bytes:
 
 def object_id(view: pygit2.Repository, data: bytes, full: Path, path: str) -> bytes:
     """Return the id of the object that a file with these bytes is stored as."""
-    if not _is_converted(view, path):
+    if not is_converted(view, path):
         return pygit2.hash(data).raw
     return view.hashfile(os.fspath(full), as_path=path).raw
 
 
-def _is_converted(view: pygit2.Repository, path: str) -> bool:
+def is_converted(view: pygit2.Repository, path: str) -> bool:
+    """Return whether a file's bytes on disk and in Git may differ."""
     return _has_rules(view, path) and not _named(view, path, _FOREIGN)
 
 

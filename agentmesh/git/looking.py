@@ -15,7 +15,7 @@ import pygit2
 from pygit2.enums import DeltaStatus, DiffOption, FileMode
 
 from agentmesh.domain.errors import TreeError
-from agentmesh.git import conversions, earlier, marker, opening, private, tree_objects
+from agentmesh.git import conversions, disk_bytes, earlier, marker, opening, private, tree_objects
 from agentmesh.git.opening import VIEW, view_of
 from agentmesh.git.rule_files import read_regular
 from agentmesh.git.seed import SKIPPED, copy_index, read_skipped
@@ -106,7 +106,7 @@ class WorkspaceIndex:
         unmade = {path: entry for path, entry in old.items() if path not in moved}
         apart = tree_objects.edited(self._view, self._tree, unmade) if unmade else None
         tree = tree_objects.edited(self._view, self._tree, edits)
-        _note_private(self._place, self._view, edits)
+        _note_files(self._place, self._view, edits)
         self._note(tree, len(edits))
         self._large = {path for path in left_out if not path.endswith("/")}
         self._looked_file.write_text(f"{begun_with} {last or 0} {tree} {now}\n")
@@ -194,8 +194,7 @@ class WorkspaceIndex:
             except (pygit2.GitError, OSError) as error:
                 if opening.is_full(error):
                     raise
-                if "LF would" not in str(error) or not self._add_as_it_is(path):
-                    continue
+                continue
             break
         else:
             return None
@@ -316,14 +315,15 @@ def at_paths(place: Place, view: pygit2.Repository, before: str, paths: Collecti
             left_out.add(path)
         else:
             edits[path] = _read(view, full, path, known)
-    _note_private(place, view, edits)
+    _note_files(place, view, edits)
     changed = {path: entry for path, entry in edits.items() if entry != tree_objects.entry_at(view, before, path)}
     return Seen(tree_objects.edited(view, before, changed), left_out)
 
 
-def _note_private(place: Place, view: pygit2.Repository, edits: tree_objects.Edits) -> None:
-    """Note which of the files that were read just now only some may read."""
+def _note_files(place: Place, view: pygit2.Repository, edits: tree_objects.Edits) -> None:
+    """Note what Git's trees do not say of the files that were read just now: their readers, and lost bytes."""
     files = [(path, entry) for path, entry in edits.items() if entry is not None]
+    disk_bytes.note(view, place.top, files)
     if files and private.is_begun(Path(view.path)):  # else the first look at all files notes them
         private.note(Path(view.path), place.top, files)
 
@@ -373,13 +373,8 @@ def _gone(view: pygit2.Repository, path: str, known: Entry | None) -> Iterator[t
 
 
 def _read(view: pygit2.Repository, full: Path, path: str, known: Entry | None) -> Entry:
-    try:
-        is_raw = conversions.is_as_on_disk(view, path) and not full.is_symlink()
-        blob = view.create_blob(read_regular(full)) if is_raw else view.create_blob_fromworkdir(path)
-    except pygit2.GitError as error:
-        if "LF would" not in str(error):
-            raise
-        blob = view.create_blob(read_regular(full))
+    is_raw = conversions.is_as_on_disk(view, path) and not full.is_symlink()
+    blob = view.create_blob(read_regular(full)) if is_raw else view.create_blob_fromworkdir(path)
     mode = full.lstat().st_mode
     if stat.S_ISLNK(mode):
         return Entry(tree_objects.LINK, blob.raw)

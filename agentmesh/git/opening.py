@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 import pygit2
+from pygit2.enums import ConfigLevel
 
 from agentmesh.domain.errors import NoRepository, TreeError
 from agentmesh.domain.text import one_line
@@ -28,6 +29,12 @@ _kept: Final = threading.local()
 """An open takes 0.3 ms, a merge little more. A handle of libgit2 may not be used by two threads at once."""
 _OPTIONS: Final = pygit2.enums.RepositoryOpenFlag.NO_SEARCH
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_SETTINGS: Final = """\
+[core]
+	safecrlf = false
+	ignorecase = {ignorecase}
+"""
+"""What a view has instead of the user's settings. ``safecrlf`` refuses files; a snapshot has to take them."""
 _REFUSALS: Final = {
     "object format": ("names its objects by SHA-256", "agentmesh needs a repository with SHA-1 names."),
     "refstorage": ("stores its refs as a reftable", "Run `git refs migrate --ref-format=files` there."),
@@ -105,11 +112,20 @@ def view_of(place: Place, folder: Path, top: Path | None = None) -> pygit2.Repos
     _put(view / "commondir", f"{os.fspath(place.common_dir)}\n")
     _put(view / "gitdir", f"{os.fspath((top or place.top) / '.git')}\n")
     (view / "index.lock").unlink(missing_ok=True)
+    _put(view / "settings", _SETTINGS.format(ignorecase=str(ignores_case(place.top)).lower()))
     require_files(place)
     try:
-        return pygit2.Repository(os.fspath(view), _OPTIONS)
+        opened = pygit2.Repository(os.fspath(view), _OPTIONS)
+        # pygit2 1.21 has no `add_file` for a repository's settings, only for others. This adds in memory only.
+        pygit2.Config.add_file(opened.config, os.fspath(view / "settings"), ConfigLevel.APP)
     except (pygit2.GitError, KeyError) as error:
         raise TreeError(f"The Git repository {place.common_dir} cannot be opened: {error}.", hint=_MOVED) from None
+    return opened
+
+
+def ignores_case(top: Path) -> bool:
+    """Return whether names that differ only in case are one file there. The user's setting may be another disk's."""
+    return os.path.lexists(top / ".gIT")
 
 
 @contextmanager

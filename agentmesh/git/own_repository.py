@@ -10,12 +10,11 @@ from typing import Final
 
 import pygit2
 
-from agentmesh.git.opening import repository_of
+from agentmesh.git.opening import ignores_case, repository_of
 from agentmesh.git.where import Place
 
 _SETTINGS: Final = (
     "core.filemode",
-    "core.ignorecase",
     "core.symlinks",
     "core.precomposeunicode",
     "core.autocrlf",
@@ -76,6 +75,8 @@ def _configure(repository: pygit2.Repository, path: Path) -> None:
     for key in _SETTINGS:
         if key in repository.config:
             config[key] = repository.config[key] or ""
+    if ignores_case(path.parent.parent):
+        config["core.ignorecase"] = True
 
 
 def _escaped(path: str) -> str:

@@ -18,7 +18,7 @@ import pygit2
 from pygit2.enums import DiffOption
 
 from agentmesh.domain import jsontext
-from agentmesh.git import conversions, new_rules, private
+from agentmesh.git import conversions, disk_bytes, new_rules, private
 from agentmesh.git.comparing import is_below
 from agentmesh.git.facts import Restored
 from agentmesh.git.folders import Folders
@@ -105,6 +105,7 @@ class _Restore:
         self._folded = {path.casefold() for path in self._going}
         self._modes = conversions.has_modes(view)
         self._notes = private.read(Path(view.path))
+        self._bytes_kept = disk_bytes.read(Path(view.path))
         self.written: list[str] = []
 
     def is_as_expected(self, step: Step) -> bool:
@@ -204,10 +205,27 @@ class _Restore:
         if new.mode == LINK:
             self._disk.link(name, blob.data)
         else:
-            data = conversions.to_disk(self._rules.after, blob, step.path)
+            data = self._bytes(step, new, blob)
             permissions = private.permissions(self._notes, step.path, new)
             old = self._disk.file_stat(step.path)
             self._disk.create(name, data, is_program=new.mode & 0o100 != 0, permissions=permissions, old=old)
+
+    def _bytes(self, step: Step, new: Entry, blob: pygit2.Blob) -> bytes:
+        """Return what a file is on disk: as it was with this content, else as the one in its place, else as by Git."""
+        was = disk_bytes.kept(Path(self._view.path), self._bytes_kept, self._rules.after, step.path, new)
+        if was is not None:
+            return was
+        if b"\r" not in blob.data and self._is_unconverted(step):
+            return blob.data
+        return conversions.to_disk(self._rules.after, blob, step.path)
+
+    def _is_unconverted(self, step: Step) -> bool:
+        """Return whether the file in the place has its bytes in Git, though a checkout would write others."""
+        found = self._disk.read(step.path)
+        if found is None or step.old is None or step.old.mode == LINK:
+            return False
+        old = self._rules.before[pygit2.Oid(raw=step.old.id)].peel(pygit2.Blob)
+        return found.data == old.data != conversions.to_disk(self._rules.before, old, step.path)
 
     def _take_back(self, folder: Path) -> None:
         """Bring back the old content of files that were written, unless they have been changed since."""

@@ -66,7 +66,7 @@ def told(result: MergeResult) -> dict[str, Any]:
 def _left_out(result: MergeResult) -> str:
     if not result.left_out:
         return ""
-    return f"Not merged, because they are too large for snapshots or cannot be read: {listed(result.left_out)}."
+    return f"Not merged, because they are too large for snapshots or unreadable: {listed(result.left_out)}."
 
 
 def _advice(result: MergeResult) -> str:

@@ -150,7 +150,7 @@ class StepSnapshots:
         if known is not None and (new := sorted(files - known)):
             more = f" and {len(new) - _MENTIONED} more" if len(new) > _MENTIONED else ""
             self._notes.append(
-                f"Too large for snapshots, or not to be read: {', '.join(new[:_MENTIONED])}{more}; undo and merge leave it out."
+                f"Too large or unreadable: {', '.join(new[:_MENTIONED])}{more}; snapshots, undo and merge leave it out."
             )
 
     def _quietly(self, work: Callable[[], Entry | None]) -> Entry | None:

@@ -325,7 +325,7 @@ def test_a_large_file_is_left_out_and_the_model_is_told(grove: Rig):
     grove.worker(workspace=Settings(max_file=2000))
     grove.script("root", do(call("bash", command="true")), do(call("bash", command="head -c 3000 /dev/zero > big")))
     grove.run()
-    assert "Too large for snapshots, or not to be read: big" in grove.results("bash")[1]["note"]
+    assert "Too large or unreadable: big" in grove.results("bash")[1]["note"]
 
 
 def test_a_snapshot_that_cannot_be_taken_fails_no_call_and_is_said_once(grove: Rig):

@@ -21,9 +21,9 @@ def powerless() -> Iterator[None]:
         return
     libc = ctypes.CDLL(None, use_errno=True)
     header = (ctypes.c_uint32 * 2)(_VERSION, 0)
-    before, less = (ctypes.c_uint32 * 6)(), (ctypes.c_uint32 * 6)()
+    before = (ctypes.c_uint32 * 6)()
     assert libc.capget(header, before) == 0
-    less[:] = before[:]
+    less = (ctypes.c_uint32 * 6)(*before)
     less[0] &= ~_READS_ALL
     assert libc.capset(header, less) == 0
     try:
