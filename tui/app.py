@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual import events, on, work
-from textual.app import SuspendNotSupported
 from textual.message import Message
 from textual.notifications import SeverityLevel
 
@@ -243,11 +242,9 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
         from agentmesh.tui.input import editor
 
         try:
-            with self.suspend():
-                editor.open_file(event.path, os.environ)
-        except (editor.EditorFailed, SuspendNotSupported) as error:
+            editor.outside(self, lambda: editor.open_file(event.path, os.environ))
+        except editor.EditorFailed as error:
             self.main.say(str(error), "$text-error")
-        self.refresh()
 
     @on(CallRequested)
     def _asked(self, event: CallRequested) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 
+import pytest
+
 from agentmesh.tui.board.title_and_notifications import POP_TITLE, PUSH_TITLE
 from tests.fixtures.engine import Rig, say
 from tests.fixtures.terminal import Desk
@@ -64,6 +66,37 @@ def test_ctrl_z_suspends_to_the_shell_and_fg_brings_the_screen_back(desk: Desk, 
     shown.until("again leaves")
     shown.press("ctrl+c")
     shown.until("Go on with", "shell>")
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [("sh -c 'echo here $((40 + 2)); read line; exit 7'", "ended with 7"), ("no-such-editor", "No such file")],
+)
+def test_the_screen_comes_back_from_an_editor_that_fails(desk: Desk, rig: Rig, command: str, said: str):
+    shown = desk.open(EDITOR=command)
+    shown.type("half a thought")
+    shown.until("❯ half a thought")
+    shown.press("ctrl+g")
+    if command.startswith("sh"):
+        shown.until("here 42")
+        shown.press("enter")
+    shown.until("❯ half a thought", said, lambda text: "here 42" not in text)
+    shown.type(" and more")
+    shown.until("❯ half a thought and more")
+
+
+def test_ctrl_c_in_an_editor_is_for_the_editor(desk: Desk, rig: Rig):
+    shown = desk.open(EDITOR="sh -c 'trap \"echo caught\" INT; echo here $((40 + 2)); while ! read line; do :; done'")
+    shown.type("half a thought")
+    shown.until("❯ half a thought")
+    shown.press("ctrl+g")
+    shown.until("here 42")
+    shown.press("ctrl+c")
+    shown.until("caught")
+    shown.press("enter")
+    shown.until("❯ half a thought", lambda text: "here 42" not in text)
+    shown.type(" and more")
+    shown.until("❯ half a thought and more")
 
 
 _SGR = re.compile(rb"\x1b\[([\d;:]*)m")

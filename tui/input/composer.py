@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from textual import on
-from textual.app import ComposeResult, SuspendNotSupported
+from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.message import Message
@@ -303,12 +303,9 @@ class Composer(Horizontal):
 
         event.stop()
         try:
-            with self.app.suspend():
-                text = editor.edit(self.prompt.whole, os.environ)
-            self.prompt.put_folded(text)
-        except (editor.EditorFailed, SuspendNotSupported) as error:
+            self.prompt.put_folded(editor.outside(self.app, lambda: editor.edit(self.prompt.whole, os.environ)))
+        except editor.EditorFailed as error:
             self.post_message(self.Feedback(str(error)))
-        self.app.refresh()
 
 
 def _leads_elsewhere(call: Call) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from textual import events
-from textual.app import SuspendNotSupported
 from textual.binding import Binding
 from textual.message import Message
 from textual.widgets import TextArea
@@ -74,9 +73,6 @@ class Field(TextArea):
 
     def _edit(self) -> None:
         try:
-            with self.app.suspend():
-                text = editor.edit(self.text, os.environ)
-            self.put(printable(text))
-        except (editor.EditorFailed, SuspendNotSupported) as error:
+            self.put(printable(editor.outside(self.app, lambda: editor.edit(self.text, os.environ))))
+        except editor.EditorFailed as error:
             self.post_message(self.EditorFailed(str(error)))
-        self.app.refresh()
