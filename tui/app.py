@@ -118,9 +118,11 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
         self._open()
 
     async def on_event(self, event: events.Event) -> None:
-        """Show what a person does at once."""
+        """Show what a person does at once; lead what is typed to the input before it is sent where the focus is."""
         if isinstance(event, events.InputEvent | events.Paste | events.Resize):
             self._unchanged.close()
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded and self.screen is self.main:
+            self.main.lead_to_prompt(event)
         await super().on_event(event)
 
     def watch_title(self, title: str) -> None:

@@ -370,16 +370,19 @@ class MainScreen(Screen[None]):
         for line in self.query(KeyLine):
             line.turn(to_entries=isinstance(self.focused, EntryView))
 
-    def on_key(self, event: events.Key) -> None:
-        """Type into the input whatever is typed elsewhere, unless the key does something where the focus is."""
-        self.quiet.press(event.time)
-        prompt = self.composer.prompt
-        if self.focused is prompt or event.key in self.active_bindings:
+    def lead_to_prompt(self, event: events.Key | events.Paste) -> None:
+        """Move the focus to the input if the event is for it: a paste, or a letter that does nothing where the focus is.
+
+        The app calls this before it sends the event on: from here the focus would move too late for the next key.
+        """
+        if self.focused is self.composer.prompt:
             return
-        if event.is_printable and event.character:
-            event.stop()
-            prompt.focus()
-            prompt.insert(event.character)
+        if isinstance(event, events.Paste) or (event.is_printable and event.key not in self.active_bindings):
+            self.action_to_prompt()
+
+    def on_key(self, event: events.Key) -> None:
+        """Note keys that the input did not take."""
+        self.quiet.press(event.time)
 
     @on(Composer.Held)
     def _show_held(self, event: Composer.Held) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from textual import events
 
 from agentmesh.domain.states import Kind
 from agentmesh.tui.commands.calls import SAY, Call, Done
@@ -140,6 +141,31 @@ def test_a_letter_and_a_click_on_words_leave_the_input_where_typing_goes():
         answer = next(view for view in show.app.main.views.query(EntryView) if view.key == "4")
         await show.pilot.click(answer)
         assert focused(show) is None
+
+    puppet(scene)
+
+
+@pytest.mark.parametrize("by_click", [True, False])
+def test_what_is_typed_or_pasted_at_an_entry_is_all_in_the_input(by_click):
+    async def scene(show: Show) -> None:
+        await show.rows(*CONVERSATION)
+
+        async def to_an_entry() -> None:
+            if by_click:
+                call = next(view for view in show.app.main.views.query(EntryView) if view.key == "2.0")
+                await show.pilot.click(call, offset=(2, 0))
+                await show.until(lambda: focused(show) == "2.0")
+            else:
+                await show.press("tab")
+                assert focused(show) == "5"
+
+        await to_an_entry()
+        await show.type("ab cd ef")
+        assert (focused(show), show.typed) == (None, "ab cd ef")
+        await show.press("ctrl+c")
+        await to_an_entry()
+        await show.post(events.Paste("one\ntwo"))
+        assert (focused(show), show.typed) == (None, "one\ntwo")
 
     puppet(scene)
 
