@@ -91,6 +91,7 @@ class MainScreen(Screen[None]):
         self.finished_calls = FinishedCalls(self.navigation, self.composer, self.pending_calls)
         leave = keymap.label("app.quit")
         self._leave_key = LeaveKey(self, self.composer, self.navigation, self.pending_calls, leave, self.say)
+        self.composer.prompt.before_key = self._end_presses
         self._tree = TreeOpener(self, self.navigation)
         self.notes: Notes | None = None
         """On changes that were reviewed: they stay until they are sent or another session is shown."""
@@ -176,10 +177,10 @@ class MainScreen(Screen[None]):
         is_new = not rows.rows and not rows.inherited and face is not None and face.parent is None
         await self.views.fill(rows, parent.name if parent else "its parent", self._welcome if is_new else "")
 
-    def say(self, text: str, style: str = "$text-warning") -> None:
-        """Say something to the last key, in the last line."""
+    def say(self, text: str, style: str = "$text-warning", seconds: float | None = None) -> None:
+        """Say something to the last key, in the last line; for ``seconds``, if given."""
         for line in self.query(KeyLine):  # none while the screen is being taken down
-            line.say(text, style)
+            line.say(text, style, seconds)
 
     def tell(self, text: str, style: str) -> None:
         """Announce an event elsewhere, in the last line."""
@@ -383,6 +384,14 @@ class MainScreen(Screen[None]):
     def on_key(self, event: events.Key) -> None:
         """Note keys that the input did not take."""
         self.quiet.press(event.time)
+        self._end_presses(event.key)
+
+    def _end_presses(self, key: str) -> None:
+        """Let the next press of a key that means more at the second one be a first one, if this is another key."""
+        if not self.keymap.has("app.quit", key):
+            self._leave_key.end()
+        if not self.keymap.has("agent.interrupt", key):
+            self.interrupt_key.end()
 
     @on(Composer.Held)
     def _show_held(self, event: Composer.Held) -> None:

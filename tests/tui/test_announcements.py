@@ -35,6 +35,8 @@ def test_long_ones_stand_as_long_as_reading_takes():
     announcements = Announcements()
     announcements.reply("x" * 300, "", 0.0)
     assert announcements.changes_at() == 18.0
+    announcements.reply("x" * 300, "", 0.0, 2.0)
+    assert announcements.changes_at() == 2.0, "it is no longer true then"
 
 
 def test_all_can_be_taken_away():

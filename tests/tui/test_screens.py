@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from textual import events
 
 from agentmesh.domain.ids import MailId
 from agentmesh.store.reader import QueryResult
 from agentmesh.tui.board.table import TablePage
 from agentmesh.tui.commands.calls import INTERRUPT_TREE, TAKE_BACK, Call, Done, Failed
 from agentmesh.tui.commands.messages import ActionDone
+from agentmesh.tui.input.announcements import LEAST
 from agentmesh.tui.screen import MainScreen
 from agentmesh.tui.session.messages import LinkChanged, Noticed
 from agentmesh.tui.session.state import Pending
@@ -123,6 +125,34 @@ def test_ctrl_c_typing_ctrl_c_does_not_leave():
         await show.press("ctrl+c")
         assert "Ctrl+C again leaves" in show.lines[-1]
         assert not show.app._exit
+
+    puppet(scene)
+
+
+def test_any_other_key_or_a_paste_lets_the_next_ctrl_c_or_esc_be_a_first_one():
+    async def scene(show: Show) -> None:
+        await show.board(face("root", None, "running"), face("alpha", status="running"))
+        for others in (lambda: [events.Key("d", "d"), events.Key("backspace", None)], lambda: [events.Paste("d")]):
+            await show.press("ctrl+c")
+            assert "Ctrl+C again leaves" in show.text
+            await show.post(*others())
+            await show.press("ctrl+c")
+            assert not show.app._exit
+            await show.press("escape")
+            assert "Esc again: also" in show.text
+            await show.post(*others())
+            await show.press("escape")
+            assert isinstance(show.app.screen, MainScreen)
+
+    puppet(scene)
+
+
+def test_the_last_line_offers_a_second_press_for_as_long_as_it_counts(monkeypatch):
+    monkeypatch.setattr("agentmesh.tui.board.leave_key.MOMENT", 0.2)
+
+    async def scene(show: Show) -> None:
+        await show.press("ctrl+c")
+        await show.until(lambda: "Ctrl+C again leaves" not in show.text, timeout=LEAST - 1)
 
     puppet(scene)
 

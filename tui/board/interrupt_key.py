@@ -10,8 +10,7 @@ from agentmesh.tui.board.navigation import Navigation
 from agentmesh.tui.commands.calls import END_SHELL, INTERRUPT_TREE, Call
 from agentmesh.tui.commands.messages import CallRequested
 from agentmesh.tui.commands.pending import PendingCalls
-from agentmesh.tui.input.announcements import LEAST
-from agentmesh.tui.widgets.double_press import DoublePress
+from agentmesh.tui.widgets.double_press import MOMENT, DoublePress
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -28,11 +27,11 @@ class InterruptKey:
         navigation: Navigation,
         pending_calls: PendingCalls,
         key: str,
-        say: Callable[[str, str], None],
+        say: Callable[[str, str, float | None], None],
     ) -> None:
         self._screen, self._navigation, self._pending_calls = screen, navigation, pending_calls
         self._key, self._say = key, say
-        self._presses = DoublePress(LEAST)
+        self._presses = DoublePress(MOMENT)
 
     def press(self) -> None:
         """Interrupt the agent in view, or end its shell command; at the second press offer its subtree."""
@@ -50,9 +49,13 @@ class InterruptKey:
         if face.is_running:
             self._ask(Call("interrupt"), face)
         if offer := self.offer():
-            self._say(offer, "$text-warning")
+            self._say(offer, "$text-warning", MOMENT)
         elif not face.is_running:
-            self._say(f"{face.name} is {face.mark.label}: there is nothing to interrupt", "$dim")
+            self._say(f"{face.name} is {face.mark.label}: there is nothing to interrupt", "$dim", None)
+
+    def end(self) -> None:
+        """Let the next press be a first one: another key was pressed since."""
+        self._presses.end()
 
     def offer(self) -> str:
         """Say what a second press would do; empty if it would do nothing, or would be a first one."""

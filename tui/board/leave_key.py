@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from agentmesh.domain.figures import plural
 from agentmesh.tui.board.navigation import Navigation
 from agentmesh.tui.commands.pending import PendingCalls
-from agentmesh.tui.input.announcements import LEAST
 from agentmesh.tui.input.composer import Composer
-from agentmesh.tui.widgets.double_press import DoublePress
+from agentmesh.tui.widgets.double_press import MOMENT, DoublePress
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -27,11 +26,11 @@ class LeaveKey:
         navigation: Navigation,
         pending_calls: PendingCalls,
         key: str,
-        say: Callable[[str, str], None],
+        say: Callable[[str, str, float | None], None],
     ) -> None:
         self._screen, self._composer, self._navigation = screen, composer, navigation
         self._pending_calls, self._key, self._say = pending_calls, key, say
-        self._presses = DoublePress(LEAST)
+        self._presses = DoublePress(MOMENT)
 
     def press(self) -> None:
         """Copy, clear, or leave."""
@@ -39,7 +38,7 @@ class LeaveKey:
         if selected:
             self._screen.app.copy_to_clipboard(selected)
             self._screen.clear_selection()
-            self._say(f"Copied {len(selected):,} characters", "$text-success")
+            self._say(f"Copied {len(selected):,} characters", "$text-success", None)
         elif self._composer.clear():
             self._presses.begin(time.monotonic())
             self._say_how_to_leave("Cleared; ↑ brings it back. ")
@@ -49,7 +48,7 @@ class LeaveKey:
             self._say_how_to_leave("")
 
     def end(self) -> None:
-        """Let the next press be a first one: something else was asked for since."""
+        """Let the next press be a first one: another key was pressed, or something else was asked for since."""
         self._presses.end()
 
     def _say_how_to_leave(self, cleared: str) -> None:
@@ -57,4 +56,4 @@ class LeaveKey:
         stay = f"; {running} running agent{'s go' if running != 1 else ' goes'} on" if running else ""
         unsent = self._pending_calls.unsent_count + len(self._composer.held)
         kept = f"; {plural(unsent, 'message')} not sent yet: ↑ brings back what you typed" if unsent else ""
-        self._say(f"{cleared}{self._key} again leaves{stay}{kept}", "$text-warning")
+        self._say(f"{cleared}{self._key} again leaves{stay}{kept}", "$text-warning", MOMENT)

@@ -28,9 +28,10 @@ class Announcements:
         self._reply: Announcement | None = None
         self._elsewhere: list[Announcement] = []
 
-    def reply(self, text: str, style: str, now: float) -> None:
-        """Reply to the last key; an empty text removes the last reply."""
-        self._reply = Announcement(text, style, _until(text, now)) if text else None
+    def reply(self, text: str, style: str, now: float, seconds: float | None = None) -> None:
+        """Reply to the last key, for ``seconds`` if given; an empty text removes the last reply."""
+        until = _until(text, now) if seconds is None else now + seconds
+        self._reply = Announcement(text, style, until) if text else None
 
     def announce(self, text: str, style: str, now: float) -> None:
         """Tell what happened elsewhere."""

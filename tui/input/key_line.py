@@ -52,9 +52,9 @@ class KeyLine(Plain):
         """Show the keys before the first layout."""
         self._show()
 
-    def say(self, text: str, style: str = "$text-warning") -> None:
-        """Reply to the last key; an empty text removes the last reply."""
-        self._announcements.reply(one_line(text, _LONGEST), style, time.monotonic())
+    def say(self, text: str, style: str = "$text-warning", seconds: float | None = None) -> None:
+        """Reply to the last key, for ``seconds`` if given; an empty text removes the last reply."""
+        self._announcements.reply(one_line(text, _LONGEST), style, time.monotonic(), seconds)
         self._show()
 
     def tell(self, text: str, style: str) -> None:

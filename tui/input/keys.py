@@ -142,6 +142,10 @@ class Keymap:
         """Return all keys of an id: ``Ctrl+← or Alt+←``."""
         return " or ".join(label(key) for key in self._keys[id_].keys.split(",") if key)
 
+    def has(self, id_: str, key: str) -> bool:
+        """Return whether a key, by Textual's name, is one of an id."""
+        return key in self._keys[id_].keys.split(",")
+
     def lost(self, id_: str) -> str:
         """Return which of its default keys the configuration gave to another id; empty if it gave away none."""
         return ", ".join(

@@ -79,6 +79,8 @@ class Prompt(TextArea):
         """Whether the person moved in the list; only then Enter takes a completion."""
         self._shown_before: str | None = None
         """A text from history or a draft; no list opens for it."""
+        self.before_key: Callable[[str], None] = lambda _key: None
+        """Called with each key before it is done, and with nothing before a paste."""
         self.pressed_at = 0.0
         """When the last key was taken here; ``time.monotonic()``."""
 
@@ -140,6 +142,7 @@ class Prompt(TextArea):
 
         Textual handles bindings elsewhere, out of order with other keys: an Enter would send half of the text.
         """
+        self.before_key(event.key)
         self.pressed_at = time.monotonic()  # later than an Enter that came in the same moment
         if self._vim is not None and self._vim.take(event.key, event.character):
             self.close_completion()
@@ -238,6 +241,7 @@ class Prompt(TextArea):
         """Insert a paste whole, with plain line breaks and nothing that a terminal would obey."""
         event.prevent_default()
         event.stop()
+        self.before_key("")
         if not self.read_only:
             from agentmesh.tui.input.dropped_images import as_mentions  # not before a paste
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+MOMENT = 2.0
+"""Seconds within which a second press counts, unless another key comes between."""
+
 
 class DoublePress:
     """Tells a second press from a first one; a third press counts as a first again."""
