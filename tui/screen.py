@@ -288,8 +288,10 @@ class MainScreen(Screen[None]):
             self.say("No agent asks you anything", "$dim")
 
     def action_interrupt(self) -> None:
-        """Close the completions; else interrupt the agent, and at the second press offer its subtree."""
-        if not self.composer.prompt.close_completion():
+        """Close the completions, or leave an entry; else interrupt, and at the second press offer the subtree."""
+        if isinstance(self.focused, EntryView):
+            self.action_to_prompt()
+        elif not self.composer.prompt.close_completion():
             self.interrupt_key.press()
 
     def action_quit_or_copy(self) -> None:

@@ -170,6 +170,18 @@ def test_what_is_typed_or_pasted_at_an_entry_is_all_in_the_input(by_click):
     puppet(scene)
 
 
+def test_escape_at_an_entry_goes_back_to_the_input_and_interrupts_nobody():
+    async def scene(show: Show) -> None:
+        await show.board(face("root", None, "running"))
+        await show.rows(*CONVERSATION)
+        await show.press("tab", "up", "escape")
+        assert (focused(show), show.app.calls) == (None, [])  # type: ignore[attr-defined]
+        await show.press("escape")
+        assert show.app.calls == [Call("interrupt")]  # type: ignore[attr-defined]
+
+    puppet(scene)
+
+
 def test_the_message_in_progress_is_passed_over():
     async def scene(show: Show) -> None:
         await show.rows(said(1, "Look here.", Kind.USER))
