@@ -174,6 +174,14 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
         """Open the session and keep it here, so that ``main`` closes it even if the app was left meanwhile."""
         self.opened = self._opening()
 
+    def action_help(self) -> None:
+        """Show commands and keys over a dialog, from where the dialog's keys are."""
+        from agentmesh.tui.input.help import Help
+        from agentmesh.tui.widgets.dialog import Dialog
+
+        if isinstance(self.screen, Dialog) and not isinstance(self.screen, Help):
+            self.main.action_help(self.screen.help_begins_at)
+
     # From the feed
 
     @on(FromFeed)

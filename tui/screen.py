@@ -298,11 +298,11 @@ class MainScreen(Screen[None]):
         """Copy the selection; without one, clear the input, and leave at the second press."""
         self._leave_key.press()
 
-    def action_help(self) -> None:
-        """Show commands and keys."""
+    def action_help(self, begins_at: str = "") -> None:
+        """Show commands and keys; ``begins_at`` is the place of keys to show first."""
         from agentmesh.tui.input.help import Help
 
-        self.app.push_screen(Help(self.keymap, self.composer.custom()))
+        self.app.push_screen(Help(self.keymap, self.composer.custom(), begins_at))
 
     def action_next_mode(self) -> None:
         """Go to the next permission mode."""
@@ -374,7 +374,7 @@ class MainScreen(Screen[None]):
             line.turn(to_entries=isinstance(self.focused, EntryView))
 
     def lead_to_prompt(self, event: events.Key | events.Paste) -> None:
-        """Move the focus to the input if the event is for it: a paste, or a letter that does nothing where the focus is.
+        """Move the focus to the input if the event is for it: a paste, or a letter that does nothing at the focus.
 
         The app calls this before it sends the event on: from here the focus would move too late for the next key.
         """

@@ -77,6 +77,18 @@ def test_who_needs_a_person_comes_first():
     puppet(scene, size=(120, 24))
 
 
+def test_the_help_opens_over_the_board_at_its_keys():
+    async def scene(show: Show) -> None:
+        board = await opened(show)
+        assert show.lines[-1].startswith(" F1 help  letters find")
+        await show.press("f1")
+        await show.sees("Keys on the board", "Kill the selected agents")
+        await show.press("f1", "escape")
+        assert show.app.screen is board
+
+    puppet(scene)
+
+
 @pytest.mark.parametrize(
     ("status", "activity", "unseen", "asks", "need"),
     [

@@ -34,6 +34,21 @@ def test_help_lists_commands_and_true_keys():
     puppet(scene, size=(100, 40), keys={"rotate.child": "ctrl+x,alt+x"})
 
 
+@pytest.mark.parametrize("key", ["f1", "f10"])
+def test_help_opens_over_what_covers_the_screen(key):
+    async def scene(show: Show) -> None:
+        for opens in ("ctrl+p", "f12"):
+            await show.press(opens)
+            covers = show.app.screen
+            await show.press("a", key)
+            await show.sees("Commands" if opens == "ctrl+p" else "Keys on the board")
+            await show.press("escape")
+            assert show.app.screen is covers
+            await show.press("escape", "escape")
+
+    puppet(scene, keys={"app.help": key} if key != "f1" else None)
+
+
 def test_a_confirmation_ignores_keys_of_its_first_moment():
     async def scene(show: Show) -> None:
         answers: list[bool | None] = []

@@ -53,6 +53,7 @@ class BoardScreen(Dialog[None]):
     """Covers the screen until an agent is chosen or Esc is pressed. Letters find agents; keys act on the selected."""
 
     BINDINGS = [*bindings_of("board")]  # noqa: RUF012 - Textual's form
+    help_begins_at = "board"
 
     class Went(Message):
         """A person chose an agent, here or among what a search of all sessions has found."""
@@ -178,8 +179,10 @@ class BoardScreen(Dialog[None]):
         self._strips.show(lines)
 
     def _key_line(self, width: int) -> list[Line]:
-        """Return the keys that have room, after how agents are found."""
-        pieces = [Piece(" letters", "name"), Piece(" find  ", "dim")]
+        """Return the keys that have room, after the one that lists all and how agents are found."""
+        help_ = self._keymap.label("app.help")
+        pieces = [Piece(f" {help_}", "name"), Piece(" help ", "dim")] if help_ else []
+        pieces += [Piece(" letters", "name"), Piece(" find  ", "dim")]
         left = width - sum(len(piece.text) for piece in pieces)
         for key, does in _HELP.items():
             label = "Esc" if key == "dialog.leave" else self._keymap.label(key)

@@ -34,14 +34,14 @@ class Help(Dialog[None]):
 
     BINDINGS = [Binding("q", "leave", show=False)]  # noqa: RUF012 - Textual's form
 
-    def __init__(self, keymap: Keymap, custom: Mapping[str, CustomCommand]) -> None:
+    def __init__(self, keymap: Keymap, custom: Mapping[str, CustomCommand], begins_at: str = "") -> None:
+        """``begins_at`` is the place of the keys to show first; empty: the top."""
         super().__init__()
-        self._keymap, self._custom = keymap, custom
+        self._keymap, self._custom, self._begins_at = keymap, custom, begins_at
 
     def compose(self) -> ComposeResult:
         """Show commands, then keys."""
         commands = [(command.usage, command.help) for _, command in sorted(COMMANDS.items())]
-        keys = [(self._keymap.labels(key.id) or "(no key)", _does(key, self._keymap)) for key in DEFAULTS]
         with Vertical(classes="dialog help"), VerticalScroll():
             yield Plain("Commands", classes="title")
             yield _Rows([*commands, *_MORE])
@@ -49,12 +49,24 @@ class Help(Dialog[None]):
                 yield Plain("\nCustom commands and skills", classes="title")
                 yield _Rows([(command.usage, _about(command)) for command in self._custom.values()])
             yield Plain("\nKeys  ([tui.keys] in the configuration changes them)", classes="title")
-            yield _Rows(keys)
+            yield _Rows(self._keys("screen", "prompt", "scrollback"))
+            yield Plain("\nKeys on the board", classes="title board")
+            yield _Rows(self._keys("board"))
             yield Plain("\nEsc or q leaves this page", classes="detail")
 
     def on_mount(self) -> None:
         """Let the arrow keys scroll at once."""
-        self.query_one(VerticalScroll).focus()
+        page = self.query_one(VerticalScroll)
+        page.focus()
+        if self._begins_at:
+            page.call_after_refresh(
+                page.scroll_to_widget, self.query_one(f".{self._begins_at}"), animate=False, top=True
+            )
+
+    def _keys(self, *places: str) -> list[tuple[str, str]]:
+        """Return the keys of these places, with what each does."""
+        keys = [key for key in DEFAULTS if key.place in places]
+        return [(self._keymap.labels(key.id) or "(no key)", _does(key, self._keymap)) for key in keys]
 
 
 def _does(key: Key, keymap: Keymap) -> str:

@@ -15,8 +15,12 @@ T = TypeVar("T")
 class Dialog(ModalScreen[T | None]):
     """A dialog that is left with a value, or with None."""
 
+    help_begins_at: ClassVar[str] = ""
+    """The place of keys that the help shows first; empty: it begins at its top."""
+
     BINDINGS = [  # noqa: RUF012 - Textual's form
         Binding("escape,ctrl+c", "leave", "Leave", id="dialog.leave", tooltip="Close this dialog", priority=True),
+        Binding("f1", "app.help", "Help", id="app.help", tooltip="Show commands and keys"),  # as on the main screen
     ]
     CSS_PATH: ClassVar[CSSPathType | None] = Path(__file__).with_name("dialog.tcss")
 
