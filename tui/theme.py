@@ -65,7 +65,7 @@ LIGHT = Theme(
     variables={"dim": "#545d69", **_chosen("#d3deee"), **_quiet_bars("#c3c8cf", "#56657a", "#f3f3f1")},
 )
 THEMES = (DARK, LIGHT)
-_STANDS_OUT = 1.35
+_STANDS_OUT = 1.3
 """The contrast of two grounds from which one is a mark: a cursor, what is highlighted. Panels have less."""
 
 
@@ -162,6 +162,27 @@ class Colourless(LineFilter):
         )
         plain = style.without_color
         return plain + Style(reverse=True) if stands_out and not plain.reverse else plain
+
+
+class SixteenColours(Colourless):
+    """Says what our colours mean in the terminal's own, where it has sixteen: the nearest to most of ours is a grey."""
+
+    def __init__(self, look: Theme) -> None:
+        super().__init__(look.background or "#000000")
+        colours = look.to_color_system().generate() | look.variables
+        own = {**_OWN, "primary": "bright_blue" if look.dark else "blue"}
+        own |= {f"text-{part}": name for part, name in own.items()} | {"dim": "dim", "foreground": "none"}
+        self._own = {Color.parse(colours[part]).rgb: Style.parse(name) for part, name in own.items()}
+
+    def _without(self, style: Style) -> Style:
+        plain, colour = super()._without(style), style.color
+        if plain.reverse or colour is None:
+            return plain
+        nearest = Style(color=colour)  # of code: Rich finds it
+        return plain + (self._own.get(colour.triplet, nearest) if colour.triplet else nearest)
+
+
+_OWN: Mapping[str, str] = {"warning": "yellow", "error": "red", "accent": "cyan", "success": "green"}
 
 
 def _is_light(colours: str) -> bool:

@@ -20,11 +20,21 @@ class ThemedApp(App[Result], inherit_bindings=False):
 
     def __init__(self, environ: Mapping[str, str], look: str) -> None:
         """``look`` is one of ``theme.NAMES``; raise ConfigError for another one."""
-        self._is_themed = False
+        self._is_themed = self._has_sixteen = False
         super().__init__()
         self._begin_with(name := theme.theme_for(environ, look))
         if self.no_color:  # Textual would paint in greys
             self._filters = [theme.Colourless(theme.theme_of(name).background or "#000000")]
+
+    def on_mount(self) -> None:
+        """Begin with the colours that the terminal has; without a terminal there are all."""
+        self._has_sixteen = self.console.color_system == "standard" and not (self.is_headless or self.is_web)
+        self.watch_theme(self.theme)
+
+    def watch_theme(self, name: str) -> None:
+        """Say in a terminal's sixteen colours what those of the theme mean."""
+        if self._has_sixteen and not self.no_color:
+            self._filters = [theme.SixteenColours(theme.theme_of(name))]
 
     def get_css_variables(self) -> dict[str, str]:
         """Return the variables of our theme, and none before it is set: Textual would make its own first (1 ms)."""

@@ -123,6 +123,16 @@ def test_without_colours_not_one_is_written(desk: Desk, rig: Rig):
     assert not [code for code in codes if 30 <= code <= 49 or 90 <= code <= 107], codes
 
 
+def test_sixteen_colours_are_the_terminals_own(desk: Desk, rig: Rig):
+    rig.fork("alpha")
+    shown = desk.open(TERM="screen", COLORTERM="")
+    shown.enter("/nonsense")
+    shown.until("There is no command", lambda _: "brown" in shown.colours)  # as pyte calls yellow
+    shown.press("ctrl+c", "ctrl+p")
+    shown.until("Agents", "alpha")
+    assert not re.search(rb"\x1b\[[\d;]*[34]8;", shown.output)
+
+
 def _local() -> dict[str, str]:
     """Return an environment without a model, keyring or key."""
     return {"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"}

@@ -10,7 +10,17 @@ from textual.theme import Theme
 
 from agentmesh.domain.errors import ConfigError
 from agentmesh.tui.app import MeshApp
-from agentmesh.tui.theme import MEANINGS, NAMES, READABLE, THEMES, Colourless, contrast, theme_for, theme_of
+from agentmesh.tui.theme import (
+    MEANINGS,
+    NAMES,
+    READABLE,
+    THEMES,
+    Colourless,
+    SixteenColours,
+    contrast,
+    theme_for,
+    theme_of,
+)
 from agentmesh.tui.widgets.chooser import Chooser
 from tests.tui.piloting import Show, asked, enter, puppet, said
 
@@ -133,6 +143,20 @@ def test_without_colours_a_style_keeps_what_is_no_colour():
         Color.parse("#000000"),
     )
     assert [str(segment.style) for segment in filtered] == ["bold", "reverse", "None"]
+
+
+@pytest.mark.parametrize("look", THEMES, ids=lambda look: look.name)
+def test_sixteen_colours_say_each_meaning_and_what_is_chosen(look: Theme):
+    colours = look.to_color_system().generate() | look.variables
+    chosen = colours["block-cursor-blurred-background"]
+    styles = {meaning: Style.parse(colours[role.removeprefix("$")]) for meaning, role in MEANINGS.items()}
+    styles |= {"text": Style.parse(colours["foreground"]), "chosen": Style.parse(f"{colours['dim']} on {chosen}")}
+    segments = [Segment("x", style + Style(bold=True)) for style in styles.values()]
+    for sixteen, last in ((SixteenColours(look), "bold reverse"), (Colourless(colours["background"]), "bold reverse")):
+        filtered = [str(segment.style) for segment in sixteen.apply(segments, Color.parse("#000000"))]
+        assert filtered[-1] == last
+        if isinstance(sixteen, SixteenColours):
+            assert filtered[:-1] == ["bold yellow", "bold red", "bold cyan", "bold green", "bold dim", "bold"]
 
 
 def test_prose_is_at_most_a_hundred_columns_wide():
