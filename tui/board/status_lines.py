@@ -62,7 +62,8 @@ class StatusLines:
         self.spinner.show(lambda: status.spinner(board, agent, time.monotonic(), key, shell, answers, since))
         self.separator.show(lambda width: [neighbours_line(board, agent, width)])
         unsent = [*calls.unsent(agent, time.monotonic()), *waiting]
-        self.unread.show([mail.text for mail in face.pending], unsent, self._keymap.label("mail.take_back"))
+        texts, take_back = [mail.text for mail in face.pending], self._keymap.label("mail.take_back")
+        self.unread.show(texts, unsent, take_back, is_idle=not face.is_running)
 
     def _most_awaited(self) -> int:
         """Return how many lines the status layer may have: a third of the screen, less where that leaves no room."""

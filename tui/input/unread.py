@@ -13,6 +13,8 @@ from agentmesh.tui.widgets.plain import Plain
 _SHOWN, _SHOWN_ON_SMALL = 3, 1
 _SMALL = 16
 """Lines of a screen that has room for little else."""
+_WAITS = "⏸ goes with your next message"
+"""The agent is idle, after an interrupt or an error: what it did not read waits for the next turn."""
 _UNREAD, _UNSENT, _NOT_DONE = "⏸ not read yet", "↥ not sent yet", "↥ not done yet"
 
 
@@ -23,9 +25,9 @@ class UnreadMessages(Plain):
         super().__init__(id="queued")
         self.display = False
 
-    def show(self, texts: Sequence[str], unsent: Sequence[Unsent], key: str) -> None:
-        """Show these; ``key`` takes back the newest that arrived."""
-        lines = [_line(_UNREAD, text) for text in texts]
+    def show(self, texts: Sequence[str], unsent: Sequence[Unsent], key: str, *, is_idle: bool = False) -> None:
+        """Show these; ``key`` takes back the newest that arrived, and ``is_idle``: the agent reads nothing now."""
+        lines = [_line(_WAITS if is_idle else _UNREAD, text) for text in texts]
         if lines and key:
             lines[-1] = Content.assemble(lines[-1], (f"  {key} takes it back", "$dim"))
         lines += [_line(_state(one), one.text) for one in unsent]
