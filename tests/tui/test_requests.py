@@ -18,8 +18,8 @@ from agentmesh.tui.requests.key_guard import KeyGuard
 from agentmesh.tui.requests.options import options
 from agentmesh.tui.requests.proposals import proposal
 from agentmesh.tui.requests.queue import RequestQueue
-from agentmesh.tui.requests.replies import BadEdit, always, edit_text, edited, proposed_rules, refused
-from agentmesh.tui.requests.request_text import banner, settled_text
+from agentmesh.tui.requests.replies import BadEdit, always, edit_says, edit_text, edited, proposed_rules, refused
+from agentmesh.tui.requests.request_text import asks_in_full, banner, settled_text
 from agentmesh.tui.screen import MainScreen
 from agentmesh.tui.session.messages import RequestSettled
 from agentmesh.tui.widgets.formats import rule_text
@@ -114,12 +114,25 @@ def test_an_edited_command_replaces_only_the_command():
 
 
 def test_other_arguments_are_edited_as_json():
-    write = request("a", "write", {"path": "x", "content": "é\n"})
+    write = request("a", "fetch", {"path": "x", "content": "é\n"})
     assert edit_text(write) == '{\n  "path": "x",\n  "content": "é\\n"\n}'
     assert edited(write, '{"path": "y"}') == {"decision": "once", "arguments": {"path": "y"}}
     for wrong in ("{", "[1]"):
         with pytest.raises(BadEdit, match="JSON"):
             edited(write, wrong)
+
+
+def test_the_text_of_a_new_file_is_edited_as_text():
+    given = {"path": "a.py", "content": 'print("one")\n'}
+    asked = request("alpha", "write", given)
+    assert edit_text(asked) == 'print("one")\n'
+    assert edited(asked, "print(2)\n") == {"decision": "once", "arguments": {**given, "content": "print(2)\n"}}
+    assert edited(asked, "") == {"decision": "once", "arguments": {**given, "content": ""}}
+    assert edited(asked, edit_text(asked)) == {"decision": "once"}
+    for content in ("one\r\ntwo\r\n", "one\x00two"):
+        assert edit_text(request("alpha", "write", {**given, "content": content})).startswith("{"), "as text it changes"
+    says = [edit_says(one) for one in (request("alpha"), asked, request("alpha", "edit", {"path": "a.py"}))]
+    assert says == ["What is to run instead:", "What a.py is to hold instead:", "The arguments instead, as JSON:"]
 
 
 def test_a_reason_may_be_left_out():
@@ -175,6 +188,13 @@ def test_a_command_is_shown_whole():
     shown = proposal(request("a", arguments={"command": command, "timeout": 5, "description": "count"}), None)
     assert shown.text == command
     assert shown.remark == "count · timeout 5 s"
+
+
+def test_a_run_of_blank_lines_in_a_command_is_one_line():
+    given = {"command": "echo a\n\n\necho hi" + " " * 300 + "\n" * 40 + " \t\npython3 -c 'print(1)'\n"}
+    shown = proposal(request("a", arguments=given), None)
+    assert shown.text == "echo a\n\n\necho hi … 300 blanks …\n… 40 blank lines …\npython3 -c 'print(1)'\n"
+    assert asks_in_full(request("a", arguments=given)) == shown.text
 
 
 def test_a_write_is_compared_with_the_file(tmp_path: Path):
@@ -820,8 +840,14 @@ def test_a_long_command_scrolls_and_the_choices_stay_in_sight():
         await show.board(asking("alpha", request("alpha", arguments={"command": command})))
         await opened(show)
         await show.sees("echo line 0", "y once", "go there", "Esc later")
+        part = show.app.screen.query_one("#proposal", VerticalScroll)
+        await show.sees(f"▾ {part.max_scroll_y} more lines · PgDn")
+        await press(show, "pagedown")
+        await show.until(lambda: part.scroll_y)
+        await show.sees(f"▾ {part.max_scroll_y - part.scroll_y:.0f} more lines · PgDn")
         await press(show, "ctrl+end")
         await show.sees("echo line 199", "y once")
+        await show.until(lambda: "more lines" not in show.text)
 
     puppet(scene)
 
@@ -835,6 +861,8 @@ def test_a_low_screen_has_room_for_the_answers(size):
         await show.board(asking("alpha", request("alpha", arguments=long, rules=rules)))
         await opened(show)
         await show.sees("alpha asks", "pytest -q", "y once", "a always", "Esc")
+        part = show.app.screen.query_one("#proposal", VerticalScroll)
+        await show.until(lambda: ("more line" in show.text) == (part.max_scroll_y > 0 and size[1] > 10))
         await press(show, "a")
         await show.sees("pytest -q", "bash(> log.txt)", "Enter asks once more")
 

@@ -223,7 +223,9 @@ def test_an_unread_message_is_shown_and_can_be_taken_back():
     async def scene(show: Show) -> None:
         await show.board(face("root", None, "running", pending=(Pending(MailId(7), "never mind"),)))
         assert "not read yet: never mind  F4 takes it back" in show.text
-        await show.board(face("root", None, "idle", activity="interrupted", pending=(Pending(MailId(7), "never mind"),)))
+        await show.board(
+            face("root", None, "idle", activity="interrupted", pending=(Pending(MailId(7), "never mind"),))
+        )
         assert "goes with your next message: never mind  F4 takes it back" in show.text
         await show.press("f4")
         done = Done(draft="never mind")

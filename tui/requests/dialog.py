@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.types import CSSPathType
 
 from agentmesh.domain.fan_out import wish
+from agentmesh.domain.figures import plural
 from agentmesh.domain.text import one_line, visible
 from agentmesh.tui.conversation.diff import SIDE_BY_SIDE, DiffView
 from agentmesh.tui.input.keys import Keymap
@@ -22,7 +23,7 @@ from agentmesh.tui.requests.field import Field
 from agentmesh.tui.requests.guarded_dialog import LOW, GuardedDialog
 from agentmesh.tui.requests.options import Option, options
 from agentmesh.tui.requests.proposals import Proposal
-from agentmesh.tui.requests.replies import BadEdit, Reply, always, edit_text, edited, proposed_rules, refused
+from agentmesh.tui.requests.replies import BadEdit, Reply, always, edit_says, edit_text, edited, proposed_rules, refused
 from agentmesh.tui.requests.request_text import lineage
 from agentmesh.tui.widgets import dialog
 from agentmesh.tui.widgets.plain import Plain
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from agentmesh.tui.requests.queue import RequestQueue
 
 _DIALOG_STYLES = Path(dialog.__file__).with_name("dialog.tcss")
+_LOWEST = 12
+"""Rows of a screen that has room to say how much is below; a lower one needs them for the ways to answer."""
 _AROUND = 16
 """Cells left and right of a diff in the widest dialog."""
 
@@ -51,7 +54,7 @@ _FIELDS = {
         "Allow from now on, for all agents of this session (one rule a line):", "Enter asks once more"
     ),
     "no": _FieldText("Why not? The agent reads it.", "Enter refuses, also without a reason · Esc goes back"),
-    "edit": _FieldText("What is to run instead:", "Enter allows it as it stands here"),
+    "edit": _FieldText("", "Enter allows it as it stands here"),
     "text": _FieldText("Your answer:", "Enter answers"),
 }
 
@@ -133,6 +136,7 @@ class RequestDialog(GuardedDialog[Reply]):
                 else:
                     yield Plain(self._shown.text)
             with Rest():
+                yield Plain(id="more")
                 yield Plain(self._shown.remark, id="remark", classes="detail")
                 yield self._choices
                 yield Plain(id="field-says")
@@ -143,6 +147,9 @@ class RequestDialog(GuardedDialog[Reply]):
         """Show the choices; keys count a moment after they were drawn."""
         self.show_place(self._place)
         self._ask("" if self._choices.options else "text")
+        part = self.query_one("#proposal")
+        for what in ("scroll_y", "virtual_size"):
+            self.watch(part, what, self._changed, init=False)
         super().on_mount()
 
     def keys_begin(self) -> None:
@@ -159,11 +166,22 @@ class RequestDialog(GuardedDialog[Reply]):
         taken = sum(rest.outer_size.height for rest in self.query(Rest))
         least = 1 if self.has_class("-low") else 3
         self.query_one("#proposal").styles.max_height = max(self.size.height - self._frame - taken, least)
+        self.call_after_refresh(self._show_more)
+
+    def _changed(self) -> None:
+        self.call_after_refresh(self._show_more)
+
+    def _show_more(self) -> None:
+        """Say how much of the proposal is below what is shown: a bar at its side is easily missed."""
+        part, more = self.query_one("#proposal"), self.query_one("#more", Plain)
+        left = part.max_scroll_y - round(part.scroll_y) if self.size.height >= _LOWEST else 0
+        more.display = left > 0 or not self.has_class("-low")
+        more.update(f"▾ {plural(left, 'more line')} · PgDn" if left > 0 else "")
 
     @property
     def _frame(self) -> int:
-        """Lines of the border, and around the proposal."""
-        return 2 if self.has_class("-low") else 4
+        """Lines of the border, and above the proposal."""
+        return 2 if self.has_class("-low") else 3
 
     def on_resize(self) -> None:
         """Fit into the new size: a low screen has room for the ways to answer, not for explanations."""
@@ -258,7 +276,7 @@ class RequestDialog(GuardedDialog[Reply]):
         says = self.query_one("#field-says", Plain)
         says.display = bool(what)
         if what:
-            says.update(_FIELDS[what].says)
+            says.update(_FIELDS[what].says or edit_says(self.request))
             self._field.put(self._first_text(what))
         if what and self._choices.options:
             self._field.focus()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from agentmesh.domain.text import visible
 from agentmesh.tui.conversation import tool_text
 from agentmesh.tui.requests.line_diff import unified
+from agentmesh.tui.requests.request_text import command_in_full
 
 if TYPE_CHECKING:
     from agentmesh.domain.rows import Request
@@ -39,7 +40,7 @@ def proposal(request: Request, workdir: Path | None) -> Proposal:
     if request.kind == "question":
         return Proposal(visible(request.question or ""))
     if request.tool == "bash" and isinstance(arguments.get("command"), str):
-        return _cut(Proposal(visible(arguments["command"]), remark=_command_remark(arguments)))
+        return _cut(Proposal(command_in_full(arguments["command"]), remark=_command_remark(arguments)))
     if request.tool in ("write", "edit") and isinstance(arguments.get("path"), str):
         return _cut(_change(request.tool, arguments, workdir))
     given = {name: value for name, value in arguments.items() if value is not None}  # the others were left out

@@ -35,20 +35,41 @@ class Reply(NamedTuple):
 
 
 def edit_text(request: Request) -> str:
-    """Return the text of a call that a person may edit: the command of bash, else all arguments as JSON."""
-    if _is_command(request):
-        return printable(request.arguments["command"])
+    """Return the text of a call that a person may edit: a command, a file's text, else all arguments as JSON."""
+    if part := _edited_part(request):
+        return printable(request.arguments[part])
     return printable(json.dumps(request.arguments, indent=2, ensure_ascii=False))
+
+
+def edit_says(request: Request) -> str:
+    """Return what stands above the text to edit."""
+    match _edited_part(request):
+        case "command":
+            return "What is to run instead:"
+        case "content":
+            return f"What {one_line(visible(str(request.arguments.get('path', '?'))), 60)} is to hold instead:"
+        case _:
+            return "The arguments instead, as JSON:"
+
+
+def _edited_part(request: Request) -> str:
+    """Return the argument that is edited as text; empty if all are edited as JSON."""
+    if _is_command(request):
+        return "command"
+    content = request.arguments.get("content") if request.tool == "write" else None
+    is_text = isinstance(content, str) and "\r" not in content and printable(content) == content
+    return "content" if is_text else ""
 
 
 def edited(request: Request, text: str) -> dict[str, Any]:
     """Return the answer "once, with these arguments"; raise BadEdit if they are not valid."""
     if text == edit_text(request):
         return {"decision": "once"}
-    if _is_command(request):
-        if not text.strip():
-            raise BadEdit("There is no command left; Esc goes back, and n refuses.")
-        return {"decision": "once", "arguments": {**request.arguments, "command": text}}
+    part = _edited_part(request)
+    if part == "command" and not text.strip():
+        raise BadEdit("There is no command left; Esc goes back, and n refuses.")
+    if part:
+        return {"decision": "once", "arguments": {**request.arguments, part: text}}
     try:
         arguments = jsontext.parse(text)
     except ValueError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
     from agentmesh.domain.rows import Request
     from agentmesh.tui.requests.queue import RequestGroup
+
+
+_BLANKS = re.compile(r"[ \t]{40,}")
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){4,}")
 
 
 def asks(request: Request) -> str:
@@ -59,7 +64,13 @@ def asks_in_full(request: Request) -> str:
     if request.kind == "question":
         return visible(request.question or "")
     command = request.arguments.get("command") if request.agents is None else None
-    return visible(command) if request.tool == "bash" and isinstance(command, str) else asks(request)
+    return command_in_full(command) if request.tool == "bash" and isinstance(command, str) else asks(request)
+
+
+def command_in_full(command: str) -> str:
+    """Return a command as a person reads it: long runs of blanks and of empty lines would hide what follows them."""
+    command = _BLANKS.sub(lambda found: f" … {len(found[0])} blanks …", visible(command))
+    return _BLANK_LINES.sub(lambda found: f"\n… {found[0].count(chr(10)) - 1} blank lines …\n", command)
 
 
 def settled_text(request: Request) -> str:
