@@ -86,18 +86,18 @@ def test_inputs_become_calls(text, call):
         ("/wait soon", "soon is no number", "Usage"),
         ("/wait nan", "nan is no number", "Usage"),
         ("/mode fast", "fast is no mode", "Usage"),
-        ("/fork --model", "--model needs a value: NAME", "Usage: /fork"),
-        ("/fork --type a --type b x", "--type is there twice", "Usage: /fork"),
-        ("/fork --odd x", "--odd is no name for an agent", "Usage: /fork"),
+        ("/fork --model", "--model needs a value: NAME", "/help lists"),
+        ("/fork --type a --type b x", "--type is there twice", "/help lists"),
+        ("/fork --odd x", "--odd is no name for an agent", "/help lists"),
         (
             "/fork @now",
             "@now is no place to begin at",
-            '[--context all|none|"last N"] [--type TYPE] [--effort LEVEL] [--schema FILE] [--check COMMAND] [@row]',
+            "/help lists what /fork takes.",
         ),
         (
             "/fork Look at it",
             "Look is no name for an agent: 1 to 32 of a-z",
-            "[--type TYPE] [--effort LEVEL] [--schema FILE] [--check COMMAND] [@row] [name] [prompt]",
+            "/help lists what /fork takes.",
         ),
         ("/rename tester", "/rename needs a name", "Usage: /rename agent name"),
         ("/rename a good title", "/rename takes 2 arguments", "Usage: /rename agent name"),
@@ -160,6 +160,16 @@ def test_names_complete_by_their_beginning_and_fuzzily(seen):
     assert texts("/ki", seen)[0] == "/kill "
     assert texts("/sss", seen) == ["/sessions", "/processes ", "/permissions "]
     assert texts("/xyz", seen) == []
+
+
+def test_a_mistyped_name_completes_to_the_nearest(seen):
+    assert [texts(text, seen) for text in ("/frok", "/hlep", "/Agnets", "/quit")] == [
+        ["/fork "],
+        ["/help"],
+        ["/agents "],
+        ["/exit"],
+    ]
+    assert texts("/tmp/frok", seen) == []
 
 
 def test_arguments_complete_by_their_kind(seen):

@@ -11,6 +11,7 @@ from agentmesh.domain.activity import fitted
 from agentmesh.domain.audience import Audience
 from agentmesh.domain.ids import short
 from agentmesh.tui.commands.catalog import COMMANDS, EXPORT_FORMATS, MODES, Argument, Command, Parameter
+from agentmesh.tui.commands.parse import nearest
 from agentmesh.tui.theme import NAMES
 from agentmesh.tui.widgets.fuzzy import best
 
@@ -61,7 +62,9 @@ def completions(
     if not blank:
         known = [_built_in(command) for command in COMMANDS.values()]
         known += [_custom(command) for command in custom.values() if command.name not in COMMANDS]
-        return best(name, known, lambda one: one.text[1:].rstrip(), len(known))
+        fitting = best(name, known, lambda one: one.text[1:].rstrip(), len(known))
+        near = None if fitting or "/" in name else nearest(name.lower(), custom)
+        return fitting or [one for one in known if one.text[1:].rstrip() == near]
     command = COMMANDS.get(name.lower())
     parameter = _parameter(command, rest) if command else None
     if parameter is None:

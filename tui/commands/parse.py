@@ -41,6 +41,8 @@ _WORD = re.compile(r"\S+")
 _VALUE = re.compile(r'"([^"\n]*)"(?=\s|$)|\S+')
 """The value of an option; quotes around several words."""
 _ROW = re.compile(r"@[0-9]{0,15}")
+_LONG_USAGE = 80
+"""Characters of a usage that fits beside a complaint in the last line; a longer one is in the help."""
 _AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}")
 """A name that the database takes without changing it."""
 
@@ -125,7 +127,9 @@ def _command(name: str, stripped: str, typed: str, capturing: bool, custom: Iter
         return Problem(complaint, hint, again_captures=capturing)
     found = _NAME.match(stripped)
     args, problem = _arguments(command, stripped[found.end() :] if found else "")
-    return Problem(problem, f"Usage: {command.usage}") if problem else Call(name, args, typed)
+    is_short = len(command.usage) <= _LONG_USAGE
+    hint = f"Usage: {command.usage}" if is_short else f"/help lists what /{command.name} takes."
+    return Problem(problem, hint) if problem else Call(name, args, typed)
 
 
 def _arguments(command: Command, rest: str) -> tuple[tuple[str, ...], str]:
