@@ -692,8 +692,8 @@ def test_a_stop_without_sense_says_what_to_write(me: Person, words: str):
 
 
 def test_limits_are_shown_and_changed(mesh: Mesh, me: Person):
-    shown = {row[3]: row for row in me.types("/limits").table.rows}
-    assert shown["turns"][:3] == ("model calls in one turn", "0", "none")
+    shown = {row[0]: row for row in me.types("/limits").table.rows}
+    assert shown["turns"][1:] == ("0", "none", "model calls in one turn")
     assert me.types("/limits turns 50") == Done("Limit of the session: model calls in one turn, 50.")
     assert me.types("/limits --max-time 2h") == Done("Limit of the session: time of the session, 2 h from now on.")
     assert me.types("/limits time none") == Done("Limit of the session: time of the session, none.")

@@ -12,10 +12,10 @@ from agentmesh.tui.conversation.entry import EntryView
 from agentmesh.tui.session.messages import RowsArrived
 from tests.fixtures.mesh import Mesh
 from tests.tui.faces import face, id_of
-from tests.tui.piloting import Show, puppet, result, said
+from tests.tui.piloting import Show, called, puppet, result, said
 from tests.tui.test_fork_and_search import talk
 
-KEYS_OF_ENTRIES = "Enter unfold  F5 fork from here  F6 copy  Tab back"
+KEYS_OF_ENTRIES = "Enter unfold or fold  F5 fork from here  F6 copy  Tab back"
 
 
 def focused(show: Show) -> str | None:
@@ -166,6 +166,17 @@ def test_what_is_typed_or_pasted_at_an_entry_is_all_in_the_input(by_click):
         await to_an_entry()
         await show.post(events.Paste("one\ntwo"))
         assert (focused(show), show.typed) == (None, "one\ntwo")
+
+    puppet(scene)
+
+
+def test_unfolding_at_the_bottom_shows_the_beginning_of_the_output():
+    async def scene(show: Show) -> None:
+        output = "\n".join(f"line {n}" for n in range(100))
+        call = called(2, "bash", '{"command": "seq 100"}')
+        await show.rows(said(1, "\n\n".join(map(str, range(40)))), call, result(3, 2, "bash", {"output": output}))
+        await show.press("tab", "enter")
+        await show.sees("▾ bash", "line 0", "line 3")
 
     puppet(scene)
 

@@ -194,6 +194,16 @@ def test_streamed_text_becomes_the_finished_message_without_being_drawn_anew():
     puppet(scene)
 
 
+def test_an_error_says_how_to_run_the_turn_again():
+    async def scene(show: Show) -> None:
+        bare, known = ({"error": "no answer", "hint": hint} for hint in ("Check that the server runs.", "See /retry."))
+        await show.rows(Row(ROOT, 1, Kind.ERROR, bare), Row(ROOT, 2, Kind.ERROR, known))
+        await show.sees("Check that the server runs. /retry runs the turn again.", "See /retry.")
+        assert show.text.count("/retry runs") == 1
+
+    puppet(scene)
+
+
 @pytest.mark.parametrize("parts", [1, 2, 5])
 def test_a_row_that_comes_in_the_middle_of_a_batch_doubles_and_loses_nothing(parts):
     text = "It still runs, and I do not need it. I kill it now."

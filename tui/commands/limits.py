@@ -17,9 +17,9 @@ def limits(ctx: CommandContext, *words: str) -> Done:
         return _change(ctx, given[0], " ".join(given[1:]))
     found = {one.name: one for one in ctx.run_idempotent(store.view, ctx.session.id)}
     rows: list[tuple[str | None, ...]] = [
-        (WHAT[name], *found[name].amounts, word) for word, name in OPTIONS.items() if name in found
+        (word, *found[name].amounts, WHAT[name]) for word, name in OPTIONS.items() if name in found
     ]
-    return Done("", table=QueryResult(["limit", "used", "at most", "name"], [], rows))
+    return Done("", table=QueryResult(["limit", "used", "at most", "meaning"], [], rows))
 
 
 def _change(ctx: CommandContext, which: str, amount: str) -> Done:

@@ -33,8 +33,14 @@ class NoteView(EntryView):
         label, style = _LABELS.get(self._note.kind, ("· ", "$dim"))
         body = "" if self._note.kind == Kind.CAPTURE else style if self._note.kind != Kind.ERROR else "$text-error"
         yield Plain(Content.assemble((label, style), (self._note.text, body)))
-        if self._note.hint:
-            yield Plain(Content.styled(_clipped(self._note.hint), "$dim"), classes="hint")
+        if hint := _hint(self._note):
+            yield Plain(Content.styled(_clipped(hint), "$dim"), classes="hint")
+
+
+def _hint(note: Note) -> str:
+    """Return what to do about it; after an error also how to run the turn again."""
+    again = "" if note.kind != Kind.ERROR or "/retry" in note.hint else "/retry runs the turn again."
+    return f"{note.hint} {again}".strip()
 
 
 def _clipped(text: str) -> str:

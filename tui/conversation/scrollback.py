@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from agentmesh.tui.session.state import Board
 
 _STYLES = Path(__file__).parent / "entries.tcss"
+_BEGINNING = 6
+"""Lines of a result that are in sight when its call is unfolded."""
 
 
 class Scrollback(WindowedScroll, can_focus=False):
@@ -201,12 +203,24 @@ class Scrollback(WindowedScroll, can_focus=False):
 
     @on(EntryView.Folded)
     def _folded(self, event: EntryView.Folded) -> None:
-        """Remember what a person folds, and keep its head where it is."""
+        """Remember what a person folds, and keep its head where it is, unless what unfolds would be out of sight."""
         event.stop()
         self.folds.chosen[event.entry.key] = event.entry.unfolded
         self.release_anchor()
         self.keep(event.entry)
         self.let_go()
+        if event.entry.unfolded:
+            self.call_after_refresh(self.call_after_refresh, self._show_body, event.entry)
+
+    def _show_body(self, entry: EntryView) -> None:
+        """Scroll down until the beginning of the last part of a body is in sight: a call's result; the head stays."""
+        parts = entry.query_children(".body")
+        if not parts or not entry.is_attached:
+            return
+        top, part = entry.virtual_region.y, parts.last().virtual_region
+        wanted = top + part.y + min(part.height, _BEGINNING) - self.size.height
+        if self.scroll_y < wanted:
+            self.scroll_to(y=min(wanted, top), animate=False)
 
     @on(EntryView.WordClicked)
     def _clicked(self, event: EntryView.WordClicked) -> None:

@@ -29,7 +29,7 @@ _SHORT = {
 _SHORT_OF_ENTRIES = {
     "entry.older": "",
     "entry.newer": "other entries",
-    "entry.fold": "unfold",
+    "entry.fold": "unfold or fold",
     "entry.fork": "fork from here",
     "answer.copy": "copy",
     "entry.leave": "back",
