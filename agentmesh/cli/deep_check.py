@@ -40,9 +40,11 @@ def _of_database(place: PlaceOptions, settings: Settings, invariants: list[Invar
             yield _unchecked("rows", error)
             yield _unchecked("trees", error)
             return
-        if is_current:
-            yield from _rows(mesh, invariants)
-        yield from _trees(mesh, is_current=is_current)
+        if not is_current:
+            yield Finding(Health.NOTE, "rows", "rows and trees were not checked: the schema is not this program's")
+            return
+        yield from _rows(mesh, invariants)
+        yield from _trees(mesh)
 
 
 def _rows(mesh: Mesh, invariants: list[Invariant]) -> Iterator[Finding]:
@@ -58,13 +60,13 @@ def _rows(mesh: Mesh, invariants: list[Invariant]) -> Iterator[Finding]:
         yield Finding(state, "rows", f"{one.meaning} ({one.name})", _breaches(one))
 
 
-def _trees(mesh: Mesh, *, is_current: bool) -> Iterator[Finding]:
+def _trees(mesh: Mesh) -> Iterator[Finding]:
     """Yield a finding for each difference between rows and directories of this host (I27), or one that all agree."""
     from agentmesh.workspace import repair
     from agentmesh.workspace.results import Fault
 
     try:
-        found = repair.look(mesh.workspaces) if is_current else []
+        found = repair.look(mesh.workspaces)
     except AgentmeshError as error:
         yield _unchecked("trees", error)
         return

@@ -97,6 +97,12 @@ def test_doctor_cannot_look_at_rows_without_a_database(lonely):
     assert "✗ rows           they cannot be checked: " in done.out
 
 
+def test_doctor_does_not_say_that_trees_agree_with_a_schema_that_it_cannot_read(lonely, empty_database_url):
+    done = lonely("doctor", "--deep", "--database-url", empty_database_url)
+    assert "rows and trees were not checked" in done.out
+    assert "(I27)" not in done.out
+
+
 @pytest.mark.parametrize(
     ("setting", "glyph", "words"),
     [
