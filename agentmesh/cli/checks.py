@@ -198,8 +198,10 @@ def _listen(mesh: Mesh) -> Iterator[Finding]:
 
 def _pooler(mesh: Mesh) -> Iterator[Finding]:
     from agentmesh.store import health
+    from agentmesh.store.opening import require_one_database
 
     try:
+        require_one_database(mesh.database)
         pooled = health.is_pooled(mesh.database.url)
     except AgentmeshError as error:
         yield _broken("pooler", error)

@@ -34,6 +34,7 @@ def upgrade(place: PlaceOptions) -> None:
     """Bring the schema up to date. Safe at any time, even from several places at once."""
     from agentmesh.app.meshes import same_database
     from agentmesh.store import lineage, roles, schema
+    from agentmesh.store.opening import require_one_database
 
     upgraded: dict[str, str] = {}
     failure: DatabaseError | None = None
@@ -47,6 +48,7 @@ def upgrade(place: PlaceOptions) -> None:
                     continue
                 if identity:
                     upgraded[identity] = one.database or ""
+                require_one_database(mesh.database)
                 schema.upgrade(mesh.database.direct_url, mesh.server.home if mesh.server else None)
                 say(f"The schema of {mesh.database.where} is at {schema.needed()}.")
                 if missing := mesh.database.run(roles.settle):

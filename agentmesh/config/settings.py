@@ -214,6 +214,8 @@ def resolve_model(settings: Settings, name: str) -> tuple[str, str]:
         meant = next((one for one in settings.provider_prefixes if one.lower() == first.lower()), None)
         if meant or settings.providers[_DEFAULT_PROVIDER].base_url == sources.OPENAI_URL:
             known = f"Did you mean {meant}/{rest}?" if meant else f"Known are {', '.join(sorted(settings.providers))}."
+            if meant and settings.providers[_DEFAULT_PROVIDER].base_url != sources.OPENAI_URL:
+                known += f" For a model of this name, rename the provider {meant}."
             raise NoModel(f"there is no provider {one_line(first, 40)!r} for model {one_line(name, 80)}", hint=known)
     if not model:
         raise NoModel(f"{name!r} names no model", hint="Write it as NAME or PROVIDER/NAME.")

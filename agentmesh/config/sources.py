@@ -154,7 +154,7 @@ def _checked(base: Values, layer: Values, name_of: Callable[[Key], str]) -> Valu
     """Return ``layer`` merged over ``base``, which is valid; raise ConfigError if the layer is wrong."""
     if not layer:
         return base
-    if "database_url" in layer:
+    if layer.get("database_url", base.get("database_url")) != base.get("database_url"):
         # The other URLs of a source below lead to the database that this source replaces.
         base = {name: value for name, value in base.items() if name not in ("direct_database_url", "reader_url")}
     merged = _merged(base, layer)

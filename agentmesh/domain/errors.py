@@ -515,7 +515,7 @@ class ConfigError(UsageError):
 
 
 class NoModel(UsageError):
-    """No model is configured."""
+    """No model is configured, or none can be reached by the given name."""
 
     code = "AM102"
 

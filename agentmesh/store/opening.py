@@ -56,15 +56,21 @@ def reach(
     return Database(url, direct_url, role=role, pool_size=pool_size, revive=revive, first=first)
 
 
-def _require_one_database(url: str, direct_url: str, *, role: str) -> None:
+def require_one_database(database: Database) -> None:
     """Raise ConfigError if the way around a pooler leads to another database."""
-    found = []
-    for one in (url, direct_url):
-        with translated(describe(one)), closing(connect(one, role=role)) as connection:
-            found.append(lineage.identity(connection))
-    if all(found) and found[0] != found[1]:
+    if database.direct_url != database.url:
+        url = database.direct_url
+        with translated(describe(url)), closing(connect(url, role="look")) as direct:
+            there = lineage.identity(direct)
+        _require_same(database, there)
+
+
+def _require_same(database: Database, there: str) -> None:
+    here = database.run(lineage.identity, idempotent=True)
+    if here and there and here != there:
+        around = describe(database.direct_url)
         raise ConfigError(
-            f"Two URLs lead to two databases: {describe(url)}, and around its pooler {describe(direct_url)}.",
+            f"Two URLs lead to two databases: {describe(database.url)}, and around its pooler {around}.",
             hint="AGENTMESH_DIRECT_DATABASE_URL (direct_database_url, direct_url) must name the same database.",
         )
 
@@ -74,8 +80,8 @@ def open_database(
 ) -> tuple[Database, EmbeddedServer | None]:
     """Connect to the configured database, or start the embedded one, and check that its schema is the program's.
 
-    Raise a DatabaseError if that fails, ConfigError if two URLs lead to two databases. ``migrate=False`` does not look
-    at the schema. The caller closes the database and releases the server.
+    Raise a DatabaseError if that fails, ConfigError if two URLs lead to two databases. ``migrate=False`` looks neither
+    at the schema nor at a second URL. The caller closes the database and releases the server.
     """
     server, direct_url = None, None
     if settings.database_url:
@@ -89,14 +95,20 @@ def open_database(
         url, direct_url = read_only(url), direct_url and read_only(direct_url)
     try:
         revive = server.acquire if server else None
-        if direct_url and direct_url != url:
-            _require_one_database(url, direct_url, role=role)
         if migrate:
             direct, folder = direct_url or url, server.home if server else None
             first = schema.connect_ensured(direct, role=role, automatic=server is not None, folder=folder)
             if direct == url:
                 return Database(url, direct_url, role=role, pool_size=pool_size, revive=revive, first=first), server
-            first.close()
+            with closing(first):
+                there = lineage.identity(first)
+            database = reach(url, direct_url, role=role, pool_size=pool_size, revive=revive)
+            try:
+                _require_same(database, there)
+            except BaseException:
+                database.close()
+                raise
+            return database, server
         return reach(url, direct_url, role=role, pool_size=pool_size, revive=revive), server
     except BaseException:
         if server:

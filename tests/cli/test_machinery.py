@@ -41,6 +41,16 @@ def test_doctor_says_what_is_broken(am, mesh, here):
     assert done.out.endswith("Broken: agents, models openai.\n")
 
 
+def test_a_direct_url_to_another_database_is_not_upgraded(lonely, database_url, empty_database_url):
+    urls = {"AGENTMESH_DATABASE_URL": database_url, "AGENTMESH_DIRECT_DATABASE_URL": empty_database_url}
+    done = lonely("db", "upgrade", **urls)
+    assert done.code == 2
+    assert "Two URLs lead to two databases" in done.err
+    with connect(empty_database_url, role="test") as connection:
+        assert connection.execute("select to_regnamespace('agentmesh')").fetchone() == (None,)
+    assert "✗ pooler         Two URLs lead to two databases" in lonely("doctor", **urls).out
+
+
 def test_doctor_says_that_a_database_refuses_changes(am, mesh):
     mesh.conn.execute(
         f'alter database "{mesh.conn.info.dbname}" set default_transaction_read_only = on'  # new connections heed it

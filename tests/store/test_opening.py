@@ -8,7 +8,7 @@ import pytest
 
 from agentmesh.config.settings import load
 from agentmesh.domain.errors import ConfigError, DatabaseUnreachable
-from agentmesh.store.opening import open_database, reach
+from agentmesh.store.opening import open_database, reach, require_one_database
 
 
 def test_a_pooler_that_is_away_is_told_though_the_way_around_it_works(database_url: str, tmp_path: Path):
@@ -26,10 +26,12 @@ def test_a_database_that_is_away_is_told_at_once_also_where_its_schema_does_not_
         reach("postgresql://nobody@127.0.0.1:1/none", role="test")
 
 
-@pytest.mark.parametrize("migrate", [True, False])
-def test_a_way_around_a_pooler_that_leads_to_another_database_is_refused(
-    database_url, empty_database_url, tmp_path, migrate
-):
+def test_a_way_around_a_pooler_that_leads_to_another_database_is_refused(database_url, empty_database_url, tmp_path):
     given = {"database_url": empty_database_url, "direct_database_url": database_url, "data_dir": str(tmp_path)}
+    settings = load(given, {}, None)
     with pytest.raises(ConfigError, match="Two URLs lead to two databases"):
-        open_database(load(given, {}, None), role="test", migrate=migrate)
+        open_database(settings, role="test")
+    database, _ = open_database(settings, role="test", migrate=False)
+    with pytest.raises(ConfigError, match="Two URLs lead to two databases"):
+        require_one_database(database)
+    database.close()

@@ -65,6 +65,8 @@ def test_a_database_named_by_a_later_source_is_reached_by_no_url_of_an_earlier_o
     assert (found.database_url, found.direct_database_url, found.reader_url) == ("host=/d", "host=/e", None)
     found = machine.load(direct_database_url="host=/e")
     assert (found.database_url, found.direct_database_url, found.reader_url) == ("host=/a", "host=/e", "host=/c")
+    found = machine.load(database_url="host=/a")
+    assert (found.database_url, found.direct_database_url, found.reader_url) == ("host=/a", "host=/b", "host=/c")
 
 
 def test_what_the_web_tool_and_commands_may_is_the_users_own_to_say(machine):
@@ -470,7 +472,11 @@ def test_the_first_segment_counts_only_if_it_names_a_provider(machine, user, bas
     [
         ("", "lokal/x", "Known are local, openai."),
         ("", "Local/x", "Did you mean local/x?"),
-        ("http://router/v1", "Local/x", "Did you mean local/x?"),
+        (
+            "http://router/v1",
+            "Local/x",
+            "Did you mean local/x? For a model of this name, rename the provider local.",
+        ),
     ],
 )
 def test_a_mistyped_provider_is_not_taken_for_a_model_of_openai(machine, base_url, name, hint):
