@@ -134,6 +134,17 @@ def test_bad_requests_get_a_status_and_the_server_lives(request_bytes, status):
         assert chat(simulator.base_url).status == 200
 
 
+def test_a_refusal_after_which_the_connection_closes_says_so():
+    with Simulator(lambda _view: LONG) as simulator:
+        connection = open_connection(simulator.base_url)
+        connection.putrequest("POST", "/v1/chat/completions")
+        connection.putheader("Content-Length", "999999999")
+        connection.endheaders()
+        answer = connection.getresponse()
+        assert (answer.status, answer.getheader("connection")) == (413, "close")
+        connection.close()
+
+
 def test_a_large_body_that_waits_for_continue_is_read():
     with Simulator(lambda view: ScriptedReply(text=str(len(view.last_text)))) as simulator:
         connection = open_connection(simulator.base_url)

@@ -38,7 +38,7 @@ def send_json(
     """Send one JSON body (a string is sent as it is); return whether the connection may be used again."""
     raw = body.encode() if isinstance(body, str) else dump(body)
     named = {"Content-Type": "application/json", "Content-Length": str(len(raw))} | dict(headers or {})
-    connection.send(response_head(status, named if keep_alive else named | {"SimulatorConnection": "close"}) + raw)
+    connection.send(response_head(status, named if keep_alive else named | {"Connection": "close"}) + raw)
     return keep_alive
 
 
