@@ -208,10 +208,12 @@ class Wire:
             )
         said = self._said(error)
         through, hint = "", "Check that the server runs and that base_url and the network are right."
+        final = next((words for sign, words in _TLS.items() if sign in said), None)
         if proxy := _proxy(provider.base_url):
             through = f" through the proxy {proxy}"
             hint = "Check the proxy. NO_PROXY names the servers that are reached without it."
-        final = next((words for sign, words in _TLS.items() if sign in said), None)
+            if "WRONG_VERSION_NUMBER" in said:  # it may be the proxy's own TLS, and the key must not go in clear
+                final = "Check the proxy's URL: most proxies are reached by http://, for servers with https:// too."
         return AttemptFailed(
             "connection",
             f"{where} cannot be reached{through}: {said}",

@@ -205,6 +205,18 @@ def test_a_server_that_speaks_no_tls_is_not_waited_for():
     assert "http:// instead of https://" in caught.value.hint
 
 
+def test_a_proxy_that_speaks_no_tls_is_no_reason_to_ask_for_plain_http(monkeypatch):
+    with misbehaving(good()) as server:
+        monkeypatch.setenv("https_proxy", server.url.replace("http://", "https://").removesuffix("/v1"))
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        model = OpenAIChat(Provider("acme", "https://models.example/v1"), PATIENT)
+        with pytest.raises(CallFailed, match=r"through the proxy 127\.0\.0\.1:") as caught:
+            model.complete(request(), Cancel(), Watch())
+        model.close()
+    assert "Check the proxy's URL" in caught.value.hint
+
+
 def test_a_proxy_that_cannot_be_reached_is_named_without_its_password(monkeypatch):
     monkeypatch.setenv("http_proxy", f"http://me:s3cret@127.0.0.1:{free_port()}")
     monkeypatch.delenv("no_proxy", raising=False)
