@@ -397,9 +397,15 @@ class Document(NamedTuple):
     database_url: Annotated[str | None, optional(_LINE)] = None
     """PostgreSQL to use; by default the embedded server."""
     direct_database_url: Annotated[str | None, optional(_LINE)] = None
-    """A way around a pooler in transaction mode, for LISTEN; by default ``database_url``."""
+    """A way around a pooler in transaction mode, for LISTEN; by default ``database_url``.
+
+    A later source with another ``database_url`` drops it.
+    """
     reader_url: Annotated[str | None, optional(_LINE)] = None
-    """A login that may only read, for ``agentmesh sql``; by default made from ``database_url``."""
+    """A login that may only read, for ``agentmesh sql``; by default made from ``database_url``.
+
+    A later source with another ``database_url`` drops it.
+    """
     databases: Annotated[Mapping[str, Database], _databases] = _NONE
     """The databases of the mesh, if there are several."""
     model: Annotated[str | None, optional(_LINE)] = None
