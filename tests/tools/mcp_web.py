@@ -19,12 +19,20 @@ class McpWeb(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.sessions: set[str] = set()
+        self.attempts = 0
+        """How often a tool was called."""
         self.calls = 0
+        """How often it carried a call out."""
         self.has_sessions = True
         self.forgotten = b""
         """What it says with the status 404 of a session that it does not know."""
         self.lost: tuple[int, str, bytes] | None = None
         """Status, type and body with which it answers calls that it has carried out."""
+        self.refusal = 0
+        """Status with which it refuses calls, and carries none out; 0 while it refuses none."""
+        self.asks: tuple[int, bytes] | None = None
+        """It carries calls out, and pings in its answer: the status for the reply, and the end of the answer."""
+        self.was_replied = threading.Event()
         self.cut = False
         """Whether it carries calls out and ends the connection."""
         self.url = f"http://127.0.0.1:{self.server_port}/mcp"
@@ -53,6 +61,8 @@ class _Handler(BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.headers.get("Authorization") != f"Bearer {TOKEN}":
             return self._say(401)
+        if "method" not in asked:
+            return self._take_reply()
         if asked["method"] == "initialize":
             session = f"s{len(self.server.sessions)}" if self.server.has_sessions else ""
             self.server.sessions.add(session)
@@ -66,7 +76,15 @@ class _Handler(BaseHTTPRequestHandler):
         if asked["method"] == "tools/list":
             tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("who", "leak")]
             return self._say(200, asked, {"tools": tools})
+        return self._answer_call(asked)
+
+    def _answer_call(self, asked: Any) -> None:
+        self.server.attempts += 1
+        if self.server.refusal:
+            return self._say(self.server.refusal)
         self.server.calls += 1
+        if self.server.asks is not None:
+            return self._ask(asked["id"], self.server.asks[1])
         if self.server.cut:
             self.connection.shutdown(socket.SHUT_RDWR)
             return None
@@ -75,6 +93,21 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(status, body.replace(b"ID", json.dumps(asked["id"]).encode()), kind)
         words = f"the token is {TOKEN}" if asked["params"]["name"] == "leak" else "it is me"
         return self._say(200, asked, {"content": [{"type": "text", "text": words}]})
+
+    def _ask(self, call: int, end: bytes) -> None:
+        """Ping in an answer that is a stream, and end it when the client has seen what its reply got."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self.wfile.write(b'data: {"jsonrpc": "2.0", "id": "p1", "method": "ping"}\n\n')
+        assert self.server.was_replied.wait(30)
+        self.wfile.write(end.replace(b"ID", json.dumps(call).encode()))
+
+    def _take_reply(self) -> None:
+        assert self.server.asks is not None
+        self._say(self.server.asks[0])
+        self.rfile.read(1)  # returns when the client has read the status, and closes the connection
+        self.server.was_replied.set()
 
     def _say(self, status: int, asked: Any = None, result: Any = None, session: str = "") -> None:
         body = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}).encode() if result else b""

@@ -656,10 +656,30 @@ def test_a_call_whose_connection_ends_may_have_taken_effect(rig: Rig, web: McpWe
     assert web.calls == 1
 
 
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        (b"", "gave no answer that can be read: SSE stream ended without a response; the call may have taken effect"),
+        (b"data: " + REFUSAL + b"\n\n", "refused it: no licence"),
+    ],
+    ids=["cut", "an error"],
+)
+@pytest.mark.parametrize("status", [401, 404, 500])
+def test_what_the_reply_to_a_ping_gets_is_not_the_answer_to_the_call(
+    rig: Rig, web: McpWeb, status: int, end: bytes, words: str
+):
+    rig.servers["t"] = authorized(web)
+    web.asks = status, end
+    with pytest.raises(ToolError) as failed:
+        rig.call("who")
+    assert str(failed.value) == f"the MCP server t {words}."
+    assert (web.attempts, web.calls) == (1, 1)
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 413, 429])
 def test_a_call_that_is_refused_by_its_status_has_no_effect(rig: Rig, web: McpWeb, status: int):
     rig.servers["t"] = authorized(web)
-    web.lost = status, JSON, b""
+    web.refusal = status
     with pytest.raises(ToolError, match=f"the MCP server t answered HTTP {status}") as failed:
         rig.call("who")
     assert "effect" not in str(failed.value)
@@ -687,21 +707,21 @@ def test_a_session_that_the_server_forgot_is_begun_anew_and_the_call_made_again(
 
 def test_a_call_is_made_again_only_once(rig: Rig, web: McpWeb):
     rig.servers["t"] = authorized(web)
-    web.lost = 404, JSON, b""
+    web.refusal = 404
     with pytest.raises(ToolError, match=r"answered HTTP 404\."):
         rig.call("who")
-    assert web.calls == 2
-    web.lost = None
+    assert (web.attempts, web.calls) == (2, 0)
+    web.refusal = 0
     assert rig.call("who") == {"output": "it is me"}
 
 
 def test_a_404_without_a_session_is_not_asked_again(rig: Rig, web: McpWeb):
     rig.servers["t"] = authorized(web)
     web.has_sessions = False
-    web.lost = 404, JSON, b""
+    web.refusal = 404
     with pytest.raises(ToolError, match=r"answered HTTP 404\."):
         rig.call("who")
-    assert web.calls == 1
+    assert (web.attempts, web.calls) == (1, 0)
 
 
 def test_a_server_that_went_away_is_told_and_found_again(rig: Rig, web: McpWeb):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -15,6 +16,7 @@ from agentmesh.domain.text import one_line
 from agentmesh.tools.mcp.service import Service, TooLong
 
 if TYPE_CHECKING:
+    import httpx2
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.client._transport import TransportStreams
     from mcp.shared.message import SessionMessage
@@ -42,7 +44,7 @@ _GOODBYE = 2.0
 
 @dataclass(slots=True)
 class Exchange:
-    """What happened to the last HTTP request of a task; the SDK does not report it."""
+    """What happened to the last request of a task over HTTP; the SDK does not report it."""
 
     status: int = 0
     """The status of the answer; 0 while there is none."""
@@ -53,16 +55,19 @@ class Exchange:
 
 
 _EXCHANGE: Final[ContextVar[Exchange]] = ContextVar("exchange")
-"""The SDK runs each request in the context of the task that makes it."""
+"""The SDK runs each request in the context of the task that makes it.
+
+So it does with our replies to what the server asks in its answer; these are not recorded.
+"""
 
 
 def exchange() -> Exchange:
-    """Return what happened to the last HTTP request of this task."""
+    """Return what happened to the last request of this task over HTTP."""
     return _EXCHANGE.get(Exchange())
 
 
 def watch_exchanges() -> None:
-    """Watch the HTTP requests of this task, and of it alone."""
+    """Watch the requests of this task over HTTP, and of it alone."""
     _EXCHANGE.set(Exchange())
 
 
@@ -218,13 +223,14 @@ class Web:
                 exchange().is_unsent = True
 
         async def remember(response: httpx2.Response) -> None:
-            if response.request.method == "POST":  # a failed GET may only mean that it offers no stream
+            if await _is_request(response.request):
                 had_session = "mcp-session-id" in response.request.headers
                 exchange().status = response.status_code
                 exchange().is_of_forgotten_session = response.status_code == _NOT_FOUND and had_session
 
         async def prepare(request: httpx2.Request) -> None:
-            request.extensions["trace"] = watch
+            if await _is_request(request):
+                request.extensions["trace"] = watch
             if request.method == "DELETE":  # ends the session: do not wait long
                 request.extensions["timeout"] = httpx2.Timeout(_GOODBYE).as_dict()
 
@@ -252,6 +258,11 @@ class Web:
     def last_words(self) -> str:
         """Return an empty string: all its output is messages."""
         return ""
+
+
+async def _is_request(sent: httpx2.Request) -> bool:
+    """Return whether this carries a JSON-RPC request of ours: no reply to the server, no notification, no GET."""
+    return sent.method == "POST" and json.loads(await sent.aread()).keys() >= {"id", "method"}
 
 
 Way = Pipes | Web
