@@ -1,6 +1,6 @@
 # `make demo` and `make test` work on a fresh machine: each first makes .venv with the Python that is there.
 
-.PHONY: help venv demo test test-all check faults load bench package release docs lock clean
+.PHONY: help venv demo test test-all check faults load bench lowest package release docs lock clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -57,6 +57,9 @@ load: venv  ## 200 agents at once for MINUTES (10), they and their workers kille
 
 bench: venv  ## measure, and write bench/RESULTS.md
 	$(BIN)/python -m bench
+
+lowest: venv  ## run tests with the oldest releases that pyproject.toml allows, of what is committed; ARGS="tests/cli" for some
+	sh scripts/lowest.sh $(PARALLEL) -m 'not slow' $(or $(ARGS),$(addprefix tests/,api cli git llm mcp store tools tui unit))
 
 package: venv  ## build sdist and wheel into dist/, install them elsewhere and try them with every Python that is here
 	$(BIN)/python -m scripts.package $(ARGS)
