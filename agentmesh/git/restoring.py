@@ -99,14 +99,17 @@ class _Restore:
         self._view = view
         self._place = place
         self._disk = disk
-        self._steps = steps
         self._rules = rules
-        self._going = {step.path for step in steps if step.new is None}
-        self._folded = {path.casefold() for path in self._going}
+        self._set_steps(steps)
         self._modes = conversions.has_modes(view)
         self._notes = private.read(Path(view.path))
         self._bytes_kept = disk_bytes.read(Path(view.path))
         self.written: list[str] = []
+
+    def _set_steps(self, steps: list[Step]) -> None:
+        self._steps = steps
+        self._going = {step.path for step in steps if step.new is None}
+        self._folded = {path.casefold() for path in self._going}
 
     def is_as_expected(self, step: Step) -> bool:
         """Return whether the file has its old content or its new one."""
@@ -149,16 +152,19 @@ class _Restore:
             journal.unlink(missing_ok=True)
         return [] if late is None else [late]
 
-    def write_what_is_as_expected(self, folder: Path) -> list[str]:
+    def write_what_is_as_expected(self, folder: Path) -> set[str]:
         """Write the steps whose files nobody else has changed; return the others."""
-        others = []
-        late: list[str] = []
-        while True:
-            others += [step.path for step in self._steps if step.path in late or not self.is_as_expected(step)]
-            self._steps = [step for step in self._steps if step.path not in others]
-            late = self.write(folder)
-            if not late:
-                return others
+        others: set[str] = set()
+        while self._steps:
+            # One that stays may be in the way of another, which was expected only because that one was to go.
+            refused = {step.path for step in self._steps if not self.is_as_expected(step)}
+            if not refused:
+                refused = set(self.write(folder))
+            if not refused:
+                break
+            others |= refused
+            self._set_steps([step for step in self._steps if step.path not in others])
+        return others
 
     def _is_due(self, step: Step) -> bool:
         """Return whether there is work: a file whose name only changes its case may look as if it were there."""
@@ -231,10 +237,7 @@ class _Restore:
         """Bring back the old content of files that were written, unless they have been changed since."""
         done, self.written = set(self.written), []
         steps = [Step(step.path, step.new, step.old) for step in self._steps if step.path in done]
-        back = _Restore(self._view, self._place, self._disk, [], self._rules.reversed())
-        back._steps = [step for step in steps if back.is_as_expected(step)]
-        if back._steps:
-            back.write(folder)
+        _Restore(self._view, self._place, self._disk, steps, self._rules.reversed()).write_what_is_as_expected(folder)
 
     def _is_still(self, step: Step) -> bool:
         return self._is_now(step.path, step.old) or self._is_now(step.path, step.new)

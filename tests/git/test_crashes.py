@@ -143,6 +143,43 @@ def test_what_somebody_changed_after_a_way_back_was_cut_short_stays(repository: 
     assert contents == {path: data for path, (_, data) in later.items() if path != "folder/b.txt"} | mine
 
 
+def test_what_somebody_wrote_in_the_place_of_a_folder_leaves_only_that_undone(
+    repository: Repository, workspace: Workspace
+):
+    first, second, _, later = two_snapshots(repository, workspace)
+
+    def back() -> None:
+        with workspace.store.going_back("refs/agentmesh/s/a/3", first, second):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    assert child(back) == signal.SIGKILL
+    mine = repository.write("file-to-folder", "mine\n")
+    again = Workspace.of(repository.top, workspace.store.folder)
+    again.head = second
+    assert again.changed() == {"file-to-folder": "added", "file-to-folder/inner": "removed"}
+    contents = {path: data for path, (_, data) in on_disk(repository.top).items() if path != mine.name}
+    assert contents == {path: data for path, (_, data) in later.items() if path != "file-to-folder/inner"}
+    assert mine.read_text() == "mine\n"
+
+
+def test_a_file_that_changes_during_a_restore_leaves_the_others_as_they_were(
+    repository: Repository, workspace: Workspace
+):
+    first, second, _, later = two_snapshots(repository, workspace)
+
+    def changed_meanwhile() -> None:
+        def watch(event: str, arguments: tuple[object, ...]) -> None:
+            if event == "os.rename" and arguments[1] == "b.txt":
+                repository.write("goes", "mine\n")  # its turn comes after that of folder/b.txt
+
+        sys.addaudithook(watch)
+        assert workspace.store.restore(first, second).refused == ("goes",)
+
+    assert child(changed_meanwhile) == 0
+    contents = {path: data for path, (_, data) in on_disk(repository.top).items()}
+    assert contents == {path: data for path, (_, data) in later.items()} | {"goes": b"mine\n"}
+
+
 @pytest.mark.slow
 def test_a_tree_whose_making_was_killed_is_made_by_the_next(
     repository: Repository, workspace: Workspace, tmp_path: Path

@@ -11,7 +11,7 @@ from agentmesh.workspace.applying import finish_left
 from agentmesh.workspace.merging import MergeTerms, merge
 from agentmesh.workspace.results import Fault, MergeStatus
 from tests.fixtures.engine import Rig, call, do, say
-from tests.fixtures.repositories import git, untouched
+from tests.fixtures.repositories import git, untouched, write
 from tests.workspace.conftest import edit, here, own
 
 pytestmark = pytest.mark.timeout(180)
@@ -93,6 +93,24 @@ def test_a_merge_whose_files_were_changed_after_the_crash_is_taken_back(grove: R
     (done,) = finish_left(here(rig))
     assert (done.status, done.differs) == (MergeStatus.CHANGED, (mine,))
     assert made(rig) == {mine: "mine\n"}
+    assert rig.one("select state from agentmesh.merges") == "refused"
+
+
+def test_a_merge_that_put_a_folder_in_a_files_place_is_given_up_if_somebody_wrote_there(grove: Rig):
+    """To take it back would put a folder where somebody's file is now."""
+    rig = grove
+    write(rig.workdir, {"made/old": "old\n"})
+    rig.script("root", do(own("child")), say("forked"), do(call("merge", agent="child")), say("merged"))
+    rig.script("child", do(call("bash", command="rm -r made; echo new > made; echo z > z.txt")), say("changed"))
+    first = rig.process("before end 1")
+    rig.prompt()
+    assert first.join() == -signal.SIGKILL
+    rig.bury(first.worker_id)
+    (rig.workdir / "made").write_text("mine\n")
+    (done,) = finish_left(here(rig))
+    assert (done.status, done.differs) == (MergeStatus.CHANGED, ("made", "made/old"))
+    assert (rig.workdir / "made").read_text() == "mine\n"
+    assert not (rig.workdir / "z.txt").exists()
     assert rig.one("select state from agentmesh.merges") == "refused"
 
 
