@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
@@ -95,8 +95,9 @@ class Store:
     def going_back(self, ref: str, tree: str, expected: str) -> Iterator[Restored]:
         """Restore a tree that ``ref`` names from now on, and yield how that went: the block stores its row.
 
-        It is all or nothing. If the process dies before the row is stored, or the block raises, the next call of any
-        process takes back what was written: all but what somebody has changed since.
+        It is all or nothing. If the block raises and its row is not stored, what was written is taken back: all but
+        what somebody has changed since. If the process dies, or nobody can say whether the row is stored, the next
+        call of any process does it.
         """
         with self.held():
             try:
@@ -106,8 +107,12 @@ class Store:
                     refs.write(view, ref, tree)
                     restored = restoring.restore(view, self.place, self.folder, tree, expected, None)
                 yield restored
-            finally:
+            except BaseException:
                 self._goes_back = False
+                with suppress(Exception):  # the block's error counts; the next call takes it back
+                    self.settle()
+                raise
+            self._goes_back = False
             if restored.refused:
                 self.free([ref])
             unfinished.remove(self.folder)

@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from agentmesh.domain.errors import TreeBusy, TreeError
+from agentmesh.domain.errors import DatabaseUnreachable, TreeBusy, TreeError
 from agentmesh.git.lock import locked
+from agentmesh.git.store import Store
 from agentmesh.git.trees import is_made, remove_tree
+from agentmesh.git.unfinished import NOTE
 from tests.git.repositories import Repository, Workspace, on_disk
 
 CHANGES = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink", "shutil.copyfile", "os.truncate"}
@@ -141,6 +143,37 @@ def test_what_somebody_changed_after_a_way_back_was_cut_short_stays(repository: 
     mine = {"a.txt": b"mine\n", "new": b"mine too\n"}
     contents = {path: data for path, (_, data) in on_disk(repository.top).items()}
     assert contents == {path: data for path, (_, data) in later.items() if path != "folder/b.txt"} | mine
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_way_back_whose_row_cannot_be_stored_is_taken_back_at_once(
+    repository: Repository, workspace: Workspace, *, stored: bool
+):
+    first, second, earlier, later = two_snapshots(repository, workspace)
+    store = Store(workspace.place, workspace.store.folder, is_stored=lambda _ref: stored)
+    with pytest.raises(TreeBusy, match="the row"), store.going_back("refs/agentmesh/s/a/3", first, second):
+        raise TreeBusy("the row")
+    assert on_disk(repository.top) == (earlier if stored else later)
+    assert ("refs/agentmesh/s/a/3" in store.refs("refs/agentmesh/s/")) is stored
+    assert not (store.folder / NOTE).exists()
+
+
+def test_a_way_back_of_which_nobody_can_say_whether_its_row_is_stored_is_left_to_the_next_call(
+    repository: Repository, workspace: Workspace
+):
+    first, second, earlier, later = two_snapshots(repository, workspace)
+
+    def is_stored(_ref: str) -> bool:
+        raise DatabaseUnreachable("away")
+
+    store = Store(workspace.place, workspace.store.folder, is_stored=is_stored)
+    with pytest.raises(TreeBusy, match="the row"), store.going_back("refs/agentmesh/s/a/3", first, second):
+        raise TreeBusy("the row")
+    assert on_disk(repository.top) == earlier
+    with pytest.raises(DatabaseUnreachable):
+        store.take(second, None)
+    Workspace.of(repository.top, store.folder).take()
+    assert on_disk(repository.top) == later
 
 
 def test_what_somebody_wrote_in_the_place_of_a_folder_leaves_only_that_undone(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agentmesh.domain.errors import TreeBusy
 from agentmesh.domain.ids import AgentId
 from agentmesh.workspace import deleting, repair, sweep, undo
 from agentmesh.workspace.results import UndoStatus
@@ -127,6 +128,24 @@ def test_the_next_turn_finds_the_files_as_if_nobody_had_begun(grove: Rig, point:
     undone = undo.undo(here(rig), rig.agent("root"))
     assert [one.path for one in undone.files] == ["two.txt"]
     assert {one.path for one in undo.undo(here(rig), rig.agent("root")).files} == set(MADE)
+    assert files(rig) == UNDONE
+
+
+def test_the_files_are_as_before_when_an_undo_fails_because_its_row_cannot_be_stored(grove: Rig):
+    rig = grove
+    one_turn(rig)
+    database = WatchedDatabase(rig.url, role="test")
+
+    def hook(when: str, name: str) -> None:
+        if (when, name) == ("before", "record"):
+            assert files(rig) == UNDONE
+            raise TreeBusy("somebody else is faster")
+
+    database.hook = hook
+    with database, pytest.raises(TreeBusy, match="faster"):
+        undo.undo(Workspaces(database, rig.data_dir, host=HOST, os_user=USER), rig.agent("root"))
+    assert files(rig) == MADE
+    assert undo.undo(here(rig), rig.agent("root")).status is UndoStatus.DONE
     assert files(rig) == UNDONE
 
 
