@@ -6,12 +6,19 @@ If the note is there and nobody holds the workspace's lock, the process died. ``
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentmesh.domain import jsontext
+from agentmesh.domain.log import logger
 
+LOG = logger(__name__)
 NOTE: Final = "unfinished.json"
+_REF: Final = re.compile(r"refs/agentmesh(/[\w-]+)+", re.ASCII)
+_TREE: Final = re.compile(r"[0-9a-f]{40}")
+"""A repository whose objects have longer names, by SHA-256, is refused."""
 
 
 class Unfinished(NamedTuple):
@@ -25,16 +32,36 @@ class Unfinished(NamedTuple):
 def write(folder: Path, what: Unfinished) -> None:
     """Note it in the workspace's folder, whose lock is held."""
     new = folder / f"{NOTE}.new"
-    new.write_text(json.dumps(what))
+    with new.open("w") as file:
+        json.dump(what, file)
+        file.flush()
+        os.fsync(file.fileno())  # a power cut must not leave an empty note while the files are already written
     new.replace(folder / NOTE)
 
 
 def read(folder: Path) -> Unfinished | None:
-    """Return what is noted; None if nothing is. A note that cannot be read is lost."""
+    """Return what is noted; None if nothing is. Remove a note that cannot be read: nobody can follow it."""
     try:
-        return Unfinished(*map(str, jsontext.parse((folder / NOTE).read_bytes())))
-    except (FileNotFoundError, TypeError, ValueError):
+        data = (folder / NOTE).read_bytes()
+    except FileNotFoundError:
         return None
+    found = _parsed(data)
+    if found is None:
+        LOG.warning("the note %s of an undo or redo that was not finished cannot be read: removed", folder / NOTE)
+        remove(folder)
+    return found
+
+
+def _parsed(data: bytes) -> Unfinished | None:
+    try:
+        noted = jsontext.parse(data)
+    except ValueError:
+        return None
+    match noted:
+        case [str(ref), str(tree), str(expected)]:
+            is_ours = _REF.fullmatch(ref) and _TREE.fullmatch(tree) and _TREE.fullmatch(expected)
+            return Unfinished(ref, tree, expected) if is_ours else None
+    return None
 
 
 def remove(folder: Path) -> None:

@@ -176,6 +176,37 @@ def test_a_way_back_of_which_nobody_can_say_whether_its_row_is_stored_is_left_to
     assert on_disk(repository.top) == later
 
 
+@pytest.mark.parametrize(
+    "note",
+    [
+        b"",
+        b"\xff",
+        b"[",
+        b"7",
+        b"[]",
+        b'{"ref": 1, "tree": 2, "expected": 3}',
+        b'["r", "t", "e"]',
+        b'["r", 1, 2]',
+        b'["", "{tree}", "{tree}"]',
+        b'["refs/heads/main", "{tree}", "{tree}"]',
+        b'["refs/agentmesh/s/../3", "{tree}", "{tree}"]',
+        b'["refs/agentmesh/s/a/3", "{tree}", ["{tree}"]]',
+        b'["refs/agentmesh/s/a/3", "{tree}", "{tree}", "more"]',
+    ],
+)
+def test_a_note_of_a_way_back_that_nobody_can_read_is_removed_and_hinders_nobody(
+    repository: Repository, workspace: Workspace, caplog: pytest.LogCaptureFixture, note: bytes
+):
+    tree = workspace.take().tree
+    written = workspace.store.folder / NOTE
+    written.write_bytes(note.replace(b"{tree}", tree.encode()))
+    branch = repository.git("rev-parse", "HEAD")
+    assert workspace.take().tree == tree
+    assert not written.exists()
+    assert repository.git("rev-parse", "refs/heads/main") == branch
+    assert "cannot be read" in caplog.text
+
+
 def test_what_somebody_wrote_in_the_place_of_a_folder_leaves_only_that_undone(
     repository: Repository, workspace: Workspace
 ):
