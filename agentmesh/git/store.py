@@ -195,11 +195,12 @@ class Store:
     def _locked(self, *, wait: bool, made: bool) -> Iterator[None]:
         must_be_there = made and self.place.top.parent == self.folder.resolve()
         with ExitStack() as stack:
-            try:
-                how = {} if wait else {"patience": 0.0}
-                stack.enter_context(locked(self.folder, make=not must_be_there, **how))
-            except FileNotFoundError:
-                raise self._gone() from None
+            with told("lock the files"):
+                try:
+                    how = {} if wait else {"patience": 0.0}
+                    stack.enter_context(locked(self.folder, make=not must_be_there, **how))
+                except FileNotFoundError:
+                    raise self._gone() from None
             if must_be_there and not self.place.top.is_dir():
                 raise self._gone()
             yield

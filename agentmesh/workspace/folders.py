@@ -81,3 +81,11 @@ class Folders:
                 hint="Choose another folder with AGENTMESH_DATA_DIR.",
             )
         return found
+
+
+def is_workspace_name(name: str) -> bool:
+    """Return whether a folder's name is one that agentmesh gives to the folder of a workspace."""
+    try:
+        return str(UUID(name)) == name
+    except ValueError:
+        return False

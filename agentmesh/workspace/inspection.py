@@ -14,6 +14,7 @@ from agentmesh.domain.workspaces import Kept, Workspace, WorkspaceKind, Workspac
 from agentmesh.store import agents, merges, snapshots, travel
 from agentmesh.store import workspaces as rows
 from agentmesh.workspace.entries import refs_of
+from agentmesh.workspace.folders import is_workspace_name
 from agentmesh.workspace.other_databases import no_other_databases
 from agentmesh.workspace.results import Fault, TreeFinding
 from agentmesh.workspace.settling import left
@@ -51,7 +52,7 @@ def of_folders(workspaces: WorkspaceFiles) -> Iterator[TreeFinding]:
     trees = workspaces.folders.trees
     known = {str(view.id) for view in workspaces.database.run(rows.listing, None, idempotent=True)}
     folders = [folder for folder in sorted(trees.iterdir()) if folder.is_dir()] if trees.is_dir() else []
-    strange = [folder for folder in folders if _is_uuid(folder.name) and folder.name not in known]
+    strange = [folder for folder in folders if is_workspace_name(folder.name) and folder.name not in known]
     elsewhere = workspaces.elsewhere() if strange else no_other_databases()
     where = f" --database {elsewhere.here}" if elsewhere.here else ""
     for folder in strange:
@@ -211,10 +212,3 @@ def _sessions(workspaces: WorkspaceFiles) -> Iterator[_SessionRepository]:
 
 def _is_here(workspaces: WorkspaceFiles, view: WorkspaceView) -> bool:
     return view.host is None or (view.host, view.os_user) == (workspaces.host, workspaces.os_user)
-
-
-def _is_uuid(name: str) -> bool:
-    try:
-        return str(UUID(name)) == name
-    except ValueError:
-        return False

@@ -13,6 +13,7 @@ from agentmesh.domain.errors import AgentmeshError, TreeBusy, UnknownWorkspace
 from agentmesh.domain.log import logger
 from agentmesh.git.unfinished import NOTE
 from agentmesh.store import workspaces as rows
+from agentmesh.workspace.folders import is_workspace_name
 from agentmesh.workspace.opening import held
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ LOG = logger(__name__)
 
 def left(workspaces: WorkspaceFiles) -> list[UUID]:
     """Return the workspaces among whose files an undo is under way, or was cut short."""
-    return [UUID(note.parent.name) for note in workspaces.folders.trees.glob(f"*/{NOTE}")]
+    names = [note.parent.name for note in workspaces.folders.trees.glob(f"*/{NOTE}")]
+    return [UUID(name) for name in names if is_workspace_name(name)]
 
 
 def settle(workspaces: WorkspaceFiles, among: Iterable[UUID]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from agentmesh.config.schema import Workspace as Settings
 from agentmesh.domain.cancel import Cancel, CancelReason
 from agentmesh.domain.errors import SessionRunning
+from agentmesh.git.unfinished import NOTE
 from agentmesh.store import leases, sessions
 from agentmesh.workspace import merging, repair, sweep
 from agentmesh.workspace.deleting import delete_session
@@ -229,6 +230,32 @@ def test_a_repository_that_cannot_be_opened_does_not_end_the_sweep(grove: Rig):
     (rig.workdir / ".git").mkdir()
     assert sweep.free(among) == 0
     assert rig.one("select count(*) from agentmesh.snapshots where freed_at is not null") == 0
+
+
+def test_a_note_in_a_folder_that_is_no_workspaces_does_not_end_the_sweep(grove: Rig):
+    rig = grove
+    rig.script("root", do(edit("a.txt", "1\n")), say("done"))
+    rig.worker()
+    rig.run()
+    strange = rig.data_dir / "trees" / "a-copy.bak"
+    strange.mkdir()
+    (strange / NOTE).write_text("[]")
+    sweep.sweep(here(rig))
+    assert repair.look(here(rig)) == []
+
+
+def test_a_workspace_that_cannot_be_locked_does_not_end_the_sweep(grove: Rig, caplog: pytest.LogCaptureFixture):
+    rig = grove
+    rig.script("root", do(edit("a.txt", "1\n")), say("done"))
+    rig.worker()
+    rig.run()
+    rig.rest()
+    (folder,) = (rig.data_dir / "trees").iterdir()
+    (folder / NOTE).write_text("[]")
+    (folder / "lock").unlink()
+    (folder / "lock").mkdir()
+    sweep.sweep(here(rig))
+    assert "could not lock the files" in caplog.text
 
 
 # Repair
