@@ -129,8 +129,8 @@ class Folders:
     ) -> None:
         """Write a new file that is to replace the ``old`` one.
 
-        It gets the old one's owner and group, and if no permissions are given those too. Without an old one it gets
-        what every new file gets.
+        It gets the old one's owner and group if we may set them, and if no permissions are given those too. Without
+        an old one it gets what every new file gets.
         """
         folder, name = self._split(path)
         if permissions is None and old is not None:
@@ -139,9 +139,8 @@ class Folders:
         file = os.open(name, _NEW, _USUAL[is_program] if permissions is None else 0o600, dir_fd=folder)
         with os.fdopen(file, "wb") as out:
             out.write(data)
-            if old is not None:
-                with contextlib.suppress(OSError):  # only root may give files away, and not everywhere
-                    os.fchown(out.fileno(), old.st_uid, old.st_gid)
+            if permissions is not None and old is not None:
+                permissions = _given(out.fileno(), old, permissions)
             if permissions is not None:  # last: a new owner may cost a file some of them
                 os.fchmod(out.fileno(), _with_program(permissions, is_program=is_program))
 
@@ -221,6 +220,20 @@ class Folders:
 def _make(name: str, folder: int) -> None:
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, dir_fd=folder)
+
+
+def _given(file: int, old: os.stat_result, permissions: int) -> int:
+    """Give a file the group and the owner of the old one; return the permissions that it may have then.
+
+    Only root may give files away. Another user may choose a group that it is in. If the group cannot be set, the file's
+    group may do no more than it could before, when it was one of the others.
+    """
+    for owner, group in ((-1, old.st_gid), (old.st_uid, -1)):
+        with contextlib.suppress(OSError):
+            os.fchown(file, owner, group)
+    if os.fstat(file).st_gid == old.st_gid:
+        return permissions
+    return permissions & (~stat.S_IRWXG | (permissions & stat.S_IRWXO) << 3)
 
 
 def _with_program(mode: int, *, is_program: bool) -> int:

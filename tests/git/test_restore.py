@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from agentmesh.domain.errors import TreeError
+from tests.git.powerless import GIVES_AWAY, member_of, powerless
 from tests.git.repositories import Repository, Workspace, on_disk
 
 
@@ -143,6 +145,35 @@ def test_a_file_keeps_its_owner_and_group(repository: Repository, workspace: Wor
     assert workspace.store.restore(first, second).written == ("a.txt",)
     found = file.stat()
     assert (found.st_uid, found.st_gid, found.st_mode & 0o7777) == (1234, 2345, mode)
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or sys.platform != "linux", reason="only root has rights to do without")
+@pytest.mark.parametrize(
+    ("groups", "before", "group", "after"),
+    [
+        ([2345], 0o660, 2345, 0o660),
+        ([2345], 0o604, 2345, 0o604),
+        ([], 0o660, 0, 0o600),
+        ([], 0o664, 0, 0o644),
+        ([], 0o750, 0, 0o700),
+        ([], 0o604, 0, 0o604),
+    ],
+)
+def test_who_cannot_give_a_file_to_its_group_lets_no_other_group_have_it(
+    repository: Repository, workspace: Workspace, groups: list[int], before: int, group: int, after: int
+):
+    """The file is another user's. Its group can be kept by a member of that group, without being root."""
+    is_program = bool(before & 0o100)
+    file = repository.write("a.txt", "1", program=is_program)
+    first = workspace.take().tree
+    repository.write("a.txt", "2")
+    os.chown(file, 1234, 2345)
+    file.chmod(before)
+    second = workspace.take().tree
+    with member_of(groups), powerless(GIVES_AWAY):
+        assert workspace.store.restore(first, second).written == ("a.txt",)
+    found = file.stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o7777) == (0, group, after)
 
 
 def test_a_read_only_file_is_restored(repository: Repository, workspace: Workspace):
