@@ -30,12 +30,18 @@ MAX_FILE: Final = 10 * 1024 * 1024
 class Store:
     """The snapshots of one workspace.
 
-    ``folder`` is the workspace's own, ``<data>/trees/<workspace id>``; it is made when it is first needed and holds
-    ``lock``, ``view/index`` and, of a tree, ``workspace.json``. Keep a Store per workspace: it knows what it has looked
-    at. Threads and processes may use one workspace at once; each call holds the workspace's lock. A call that does not
-    get the lock raises TreeBusy; one that cannot read or write raises TreeError, and the files are as before.
+    ``folder`` is the workspace's own, ``<data>/trees/<workspace id>``; it is made when it is first needed. It holds:
 
-    ``is_stored`` says whether a row names a ref. It is asked after a process has died in ``going_back``.
+    - ``lock``, and ``workspace.json``, which says whose it is; a workspace's own tree is in it too.
+    - ``view/``, as which libgit2 opens the repository, with ``index`` and ``settings``. Beside them are notes about
+      the files: ``looked``, ``skipped.json``, ``private.json``, and ``bytes.json`` with ``bytes/``.
+    - ``writing.json`` and ``unfinished.json`` while files are put back, or if that was cut short.
+
+    Keep a Store per workspace: it knows what it has looked at. Threads and processes may use one workspace at once;
+    each call holds the workspace's lock. A call that does not get the lock raises TreeBusy; one that cannot read or
+    write raises TreeError, and the files are as before.
+
+    ``is_stored`` says whether a row names a ref. It is asked after ``going_back`` was cut short.
     """
 
     def __init__(

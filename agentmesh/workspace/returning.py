@@ -75,7 +75,7 @@ class Files:
         return self.workspaces.database.run(agents.get, agent, idempotent=True).name
 
     def reversed(self, one: Snapshot) -> UndoPlan:
-        """UndoPlan to go back over one snapshot: each file as it was before, unless it was changed again."""
+        """Plan how to go back over one snapshot: each file as it was before, unless it was changed again."""
         assert one.before is not None  # noqa: S101  nothing is undone before there is a snapshot
         touched = self.changed(one.before, one.tree)
         later: dict[str, str] = {}

@@ -43,7 +43,7 @@ def plan(
     changed: Callable[[str, str], Collection[str]],
     paths: Collection[str] | None = None,
 ) -> UndoPlan:
-    """UndoPlan to undo the work of an agent in these snapshots, oldest first.
+    """Plan how to undo the work of an agent in these snapshots, oldest first.
 
     Its work is: its calls, the merges that it asked for, a person's merges into its files, and what was undone or
     redone for it. ``changed`` returns the paths that differ between two trees. ``paths`` are files or folders; None
