@@ -136,7 +136,8 @@ class WorkspaceIndex:
                 except (KeyError, OSError, pygit2.GitError) as error:
                     if not left or opening.is_full(error):
                         raise
-                    hidden |= self._without_unreadable()
+                    if opening.is_denied(error):
+                        hidden |= self._without_unreadable()
                 else:
                     left_out.update(hidden)
                     return [delta for delta in found if os.fsdecode(delta.new_file.raw_path) not in hidden]
@@ -355,12 +356,16 @@ def _is_there(top: Path, path: str) -> bool:
 
 
 def _is_readable(full: Path) -> bool:
-    """Return whether a file or link can be read, or is gone."""
+    """Return False if there is a file that may not be read; raise OSError if nobody can tell, as without descriptors."""
     try:
-        if not full.is_symlink():
+        if stat.S_ISREG(full.lstat().st_mode):
             os.close(os.open(full, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC))
     except OSError as error:
-        return error.errno in _GONE
+        if error.errno in _GONE:
+            return True
+        if opening.is_denied(error):
+            return False
+        raise
     return True
 
 

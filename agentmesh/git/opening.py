@@ -29,6 +29,7 @@ _kept: Final = threading.local()
 """An open takes 0.3 ms, a merge little more. A handle of libgit2 may not be used by two threads at once."""
 _OPTIONS: Final = pygit2.enums.RepositoryOpenFlag.NO_SEARCH
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DENIED: Final = (errno.EACCES, errno.EPERM)
 _SETTINGS: Final = """\
 [core]
 	safecrlf = false
@@ -156,8 +157,18 @@ def _hint(error: Exception) -> str:
 
 def is_full(error: Exception) -> bool:
     """Return whether an error says that there is no more room."""
+    return _is_one_of(error, _FULL)
+
+
+def is_denied(error: Exception) -> bool:
+    """Return whether an error says that a file may not be read."""
+    return _is_one_of(error, _DENIED)
+
+
+def _is_one_of(error: Exception, numbers: tuple[int, ...]) -> bool:
+    """Return whether an error of the system has one of these numbers; libgit2 has only its text, at the end."""
     number = error.errno if isinstance(error, OSError) else None
-    return number in _FULL or any(os.strerror(each) in str(error) for each in _FULL)
+    return number in numbers or any(os.strerror(each) in str(error) for each in numbers)
 
 
 def _put(path: Path, text: str) -> None:

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import resource
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 
+from agentmesh.git import looking
 from tests.git.powerless import powerless
 from tests.git.repositories import Repository, Workspace
 
@@ -54,3 +62,36 @@ def test_a_link_to_itself_in_a_folder_s_place_takes_its_files_away(repository: R
     (repository.top / "folder").rmdir()
     (repository.top / "folder").symlink_to("folder")
     assert workspace.changed() == {"folder": "added", "folder/b.txt": "removed"}
+
+
+def test_a_socket_in_a_file_s_place_is_not_taken_for_unreadable(repository: Repository, workspace: Workspace):
+    workspace.take()
+    (repository.top / "folder" / "b.txt").unlink()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.path.relpath(repository.top / "folder" / "b.txt"))
+    repository.write("a.txt", "changed\n").chmod(0o000)
+    with powerless():
+        taken = workspace.take()
+    assert ([(each.path, each.status) for each in taken.changes], taken.left_out) == (
+        [("folder/b.txt", "removed")],
+        ("a.txt",),
+    )
+
+
+def test_a_file_is_not_unreadable_because_no_descriptor_is_left(repository: Repository):
+    with _no_descriptors(), pytest.raises(OSError) as failed:
+        looking._is_readable(repository.top / "a.txt")
+    assert failed.value.errno == errno.EMFILE
+    assert looking._is_readable(repository.top / "a.txt")
+    assert looking._is_readable(repository.top / "gone")
+
+
+@contextmanager
+def _no_descriptors() -> Iterator[None]:
+    """Let this process open nothing more."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
