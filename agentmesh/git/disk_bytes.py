@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeGuard
 
 import pygit2
 
@@ -33,10 +33,17 @@ Notes = dict[str, dict[str, str]]
 def read(folder: Path) -> Notes:
     """Return the notes in the folder of a view. Those that cannot be read are lost."""
     try:
-        found: Notes = jsontext.parse((folder / _NOTES).read_bytes())
+        found = jsontext.parse((folder / _NOTES).read_bytes())
     except (FileNotFoundError, ValueError):
         return {}
-    return found
+    return found if _are_notes(found) else {}
+
+
+def _are_notes(found: object) -> TypeGuard[Notes]:
+    return isinstance(found, dict) and all(
+        isinstance(contents, dict) and all(isinstance(name, str) for name in contents.values())
+        for contents in found.values()
+    )
 
 
 def note(view: pygit2.Repository, top: Path, files: Iterable[tuple[str, Entry]]) -> None:

@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeGuard
 
 from agentmesh.domain import jsontext
 from agentmesh.git.tree_objects import FILE, PROGRAM, Entry
@@ -33,10 +33,18 @@ def is_begun(view: Path) -> bool:
 def read(view: Path) -> Notes:
     """Return the notes. Those that cannot be read are lost."""
     try:
-        found: Notes = jsontext.parse((view / _FILE).read_bytes())
+        found = jsontext.parse((view / _FILE).read_bytes())
     except (FileNotFoundError, ValueError):
         return {}
-    return found
+    return found if _are_notes(found) else {}
+
+
+def _are_notes(found: object) -> TypeGuard[Notes]:
+    return isinstance(found, dict) and all(
+        isinstance(contents, dict)
+        and all(isinstance(mode, int) and 0 <= mode <= 0o777 for mode in contents.values())
+        for contents in found.values()
+    )
 
 
 def note(view: Path, top: Path, files: Iterable[tuple[str, Entry]]) -> None:

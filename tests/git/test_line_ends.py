@@ -67,6 +67,20 @@ def test_contents_that_no_path_remembers_are_removed(repository: Repository, wor
     assert len(list((workspace.store.folder / "view" / "bytes").iterdir())) == 100
 
 
+@pytest.mark.parametrize("damage", ["[]", '{"new": []}', '{"new": {"1": 1}}', '{"new": {"1', "\xff", '"new"', "null"])
+def test_damaged_notes_are_begun_anew(repository: Repository, workspace: Workspace, damage: str):
+    repository.git("config", "core.autocrlf", "true")
+    first = workspace.take().tree
+    repository.write("new", LF)
+    workspace.take()
+    (workspace.store.folder / "view" / "bytes.json").write_bytes(damage.encode("latin-1"))
+    repository.write("new", LF + LF)
+    second = workspace.take().tree
+    workspace.store.restore(first, second)
+    workspace.store.restore(second, first)
+    assert (repository.top / "new").read_bytes() == LF + LF
+
+
 def test_names_that_differ_in_case_are_two_files_though_the_settings_are_another_disk_s(
     repository: Repository, workspace: Workspace
 ):

@@ -95,3 +95,14 @@ def test_notes_that_cannot_be_read_hinder_nothing(repository: Repository, worksp
     (repository.top / "a.txt").unlink()
     back(workspace, first)
     assert mode(repository.top / "a.txt") == 0o644
+
+
+@pytest.mark.parametrize("damage", ["[]", '{"new": []}', '{"new": {"1": "x"}}', '{"new": {"1": 512}}', "{"])
+def test_damaged_notes_are_begun_anew(repository: Repository, workspace: Workspace, damage: str):
+    first = workspace.take().tree
+    (workspace.store.folder / "view" / "private.json").write_text(damage)
+    repository.write("new", "secret\n").chmod(0o600)
+    second = workspace.take().tree
+    workspace.store.restore(first, second)
+    workspace.store.restore(second, first)
+    assert (repository.top / "new").stat().st_mode & 0o777 == 0o600
