@@ -18,6 +18,7 @@ from agentmesh.git.rule_files import read_regular
 
 _FOREIGN: Final = ("filter", "working-tree-encoding")
 _ENDS: Final = ("text", "crlf", "eol")
+_NO: Final = ("false", "no", "off", "0")
 
 
 def foreign(view: pygit2.Repository, index: pygit2.Index, top: Path, common_dir: Path) -> Iterator[str]:
@@ -59,12 +60,26 @@ def is_converted(view: pygit2.Repository, path: str) -> bool:
     return _has_rules(view, path) and not _named(view, path, _FOREIGN)
 
 
+def adds_cr(view: pygit2.Repository) -> bool:
+    """Return whether the settings let a checkout write CR LF where Git has LF."""
+    ends = (_setting(view, "core.autocrlf") or "false").lower()
+    return ends not in (*_NO, "input") or (_setting(view, "core.eol") or "").lower() == "crlf"
+
+
+def is_crlf(view: pygit2.Repository, path: str) -> bool:
+    """Return whether the attributes let a checkout write CR LF in this file."""
+    try:
+        return view.get_attr(path, "eol") == "crlf"
+    except UnicodeEncodeError:
+        return False
+
+
 def _has_rules(view: pygit2.Repository, path: str) -> bool:
     if _named(view, path, ("ident",)):
         return True
     if _is_off(view, path, "text"):
         return False
-    if (_setting(view, "core.autocrlf") or "false").lower() not in ("false", "no", "off", "0"):
+    if (_setting(view, "core.autocrlf") or "false").lower() not in _NO:
         return True
     return _named(view, path, _ENDS)
 

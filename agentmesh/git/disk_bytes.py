@@ -1,113 +1,101 @@
 """Bytes of files that Git's conversions would not bring back, such as LF where a checkout writes CR LF.
 
 Git converts a file when it is added and when it is checked out, and leaves every other. An undo has to leave it too. So
-where the two conversions do not lead back to the bytes on disk, these are kept beside the index. Their key is the path,
-and the object as which the file was stored. Trees have the converted text: diffs, blame and merges see that.
+where the two conversions do not lead back to the bytes on disk, these are kept beside the index. Each is a file, named
+by the path and by the object as which the file was stored. Trees have the converted text: diffs, blame and merges see
+that.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, TypeGuard
+from typing import Final
 
 import pygit2
 
-from agentmesh.domain import jsontext
 from agentmesh.git import conversions
 from agentmesh.git.rule_files import read_regular
 from agentmesh.git.tree_objects import FILE, PROGRAM, Entry
 
-_NOTES: Final = "bytes.json"
 _FOLDER: Final = "bytes"
-_KEPT: Final = 100
-"""Contents of one path that are remembered."""
-
-Notes = dict[str, dict[str, str]]
-"""Names of files in our folder, by path and by the id of the object."""
-
-
-def read(folder: Path) -> Notes:
-    """Return the notes in the folder of a view. Those that cannot be read are lost."""
-    try:
-        found = jsontext.parse((folder / _NOTES).read_bytes())
-    except (FileNotFoundError, ValueError):
-        return {}
-    return found if _are_notes(found) else {}
-
-
-def _are_notes(found: object) -> TypeGuard[Notes]:
-    return isinstance(found, dict) and all(
-        isinstance(contents, dict) and all(isinstance(name, str) for name in contents.values())
-        for contents in found.values()
-    )
+_MOST_FILES: Final = 20_000
+_MOST_BYTES: Final = 256 * 1024 * 1024
+_PRUNED_AT: Final = "00"
+"""A name that begins so has the folder pruned: one in 256, because all its files are looked at."""
+_LARGE: Final = 1024 * 1024
+"""Above so many bytes a file's rules are read before the file is."""
 
 
 def note(view: pygit2.Repository, top: Path, files: Iterable[tuple[str, Entry]]) -> None:
     """Keep the bytes of those of these files, as they are on disk, that no conversion brings back."""
-    folder = Path(view.path)
-    notes: Notes | None = None
-    before = ""
+    adds_cr = conversions.adds_cr(view)
     for path, entry in files:
-        if entry.mode in (FILE, PROGRAM) and conversions.is_converted(view, path):
-            if notes is None:
-                notes = read(folder)
-                before = json.dumps(notes)
-            _note(view, notes, top / path, path, entry)
-    if notes is not None and json.dumps(notes) != before:
-        _write(folder, notes)
+        if entry.mode in (FILE, PROGRAM):
+            _note(view, os.path.join(top, path), path, entry, adds_cr=adds_cr)
 
 
-def kept(folder: Path, notes: Notes, rules: pygit2.Repository, path: str, entry: Entry) -> bytes | None:
+def kept(folder: Path, rules: pygit2.Repository, path: str, entry: Entry) -> bytes | None:
     """Return the bytes that a file had with this content; None if none are kept, or the rules make another of them."""
-    name = notes.get(path, {}).get(entry.id.hex())
-    if name is None or not conversions.is_converted(rules, path):
-        return None
+    name = folder / _FOLDER / _name(path, entry)
     try:
-        data = read_regular(folder / _FOLDER / name)
+        data = read_regular(name)
     except OSError:
         return None
-    return data if conversions.object_id(rules, data, folder / _FOLDER / name, path) == entry.id else None
+    if not conversions.is_converted(rules, path):
+        return None
+    return data if conversions.object_id(rules, data, name, path) == entry.id else None
 
 
-def _note(view: pygit2.Repository, notes: Notes, full: Path, path: str, entry: Entry) -> None:
+def prune(folder: Path, most_files: int = _MOST_FILES, most_bytes: int = _MOST_BYTES) -> None:
+    """Remove the files that were kept first, until so many are left, and so many bytes."""
+    with os.scandir(folder / _FOLDER) as found:
+        files = sorted(((each.stat().st_mtime_ns, each.stat().st_size, each.path) for each in found), reverse=True)
+    size = 0
+    for count, (_, length, path) in enumerate(files, start=1):
+        size += length
+        if count > most_files or size > most_bytes:
+            os.unlink(path)
+
+
+def _note(view: pygit2.Repository, full: str, path: str, entry: Entry, *, adds_cr: bool) -> None:
     try:
-        data = read_regular(full)
-        stored = conversions.object_id(view, data, full, path)
+        size = os.lstat(full).st_size
+        if size > _MOST_BYTES or (size > _LARGE and not conversions.is_converted(view, path)):
+            return
+        data = read_regular(Path(full))
+        if _comes_back(view, data, path, entry, adds_cr=adds_cr):
+            (Path(view.path) / _FOLDER / _name(path, entry)).unlink(missing_ok=True)
+            return
+        if conversions.object_id(view, data, Path(full), path) != entry.id:
+            return  # somebody has changed it: the next look sees that
     except (OSError, pygit2.GitError):
         return
-    if stored != entry.id:
-        return  # somebody has changed it: the next look sees that
-    contents = notes.get(path, {})
-    contents.pop(entry.id.hex(), None)
-    if conversions.to_disk(view, view[pygit2.Oid(raw=entry.id)].peel(pygit2.Blob), path) != data:
-        contents[entry.id.hex()] = _saved(Path(view.path) / _FOLDER, data)
-    if contents:
-        notes[path] = dict(list(contents.items())[-_KEPT:])
-    else:
-        notes.pop(path, None)
+    _save(Path(view.path), _name(path, entry), data)
 
 
-def _saved(folder: Path, data: bytes) -> str:
-    """Write bytes to a file of their own, for our eyes only, and return its name."""
-    name = hashlib.sha256(data).hexdigest()
-    if not (folder / name).exists():
-        folder.mkdir(mode=0o700, exist_ok=True)
-        beside = folder / f"{name}.new"
-        beside.write_bytes(data)
-        beside.replace(folder / name)
-    return name
+def _comes_back(view: pygit2.Repository, data: bytes, path: str, entry: Entry, *, adds_cr: bool) -> bool:
+    """Return whether a checkout of this file writes these bytes. Most files are as in Git, and then it is soon told."""
+    is_as_in_git = pygit2.hash(data).raw == entry.id
+    if is_as_in_git and b"$Id" not in data and (b"\n" not in data or not (adds_cr or conversions.is_crlf(view, path))):
+        return True
+    if not conversions.is_converted(view, path):
+        return True
+    return conversions.to_disk(view, view[pygit2.Oid(raw=entry.id)].peel(pygit2.Blob), path) == data
 
 
-def _write(folder: Path, notes: Notes) -> None:
-    """Write the notes, then remove the files that none names."""
-    beside = folder / f"{_NOTES}.new"
-    beside.write_text(json.dumps(notes))
-    beside.replace(folder / _NOTES)
-    named = {name for contents in notes.values() for name in contents.values()}
-    for name in os.listdir(folder / _FOLDER) if (folder / _FOLDER).is_dir() else ():
-        if name not in named:
-            (folder / _FOLDER / name).unlink()
+def _name(path: str, entry: Entry) -> str:
+    return hashlib.sha256(os.fsencode(path) + b"\0" + entry.id).hexdigest()
+
+
+def _save(view: Path, name: str, data: bytes) -> None:
+    """Write bytes to a file of their own, for our eyes only."""
+    folder = view / _FOLDER
+    folder.mkdir(mode=0o700, exist_ok=True)
+    beside = folder / f"{name}.new"
+    beside.write_bytes(data)
+    beside.replace(folder / name)
+    if name.startswith(_PRUNED_AT):
+        prune(view)

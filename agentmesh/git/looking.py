@@ -356,7 +356,7 @@ def _is_there(top: Path, path: str) -> bool:
 
 
 def _is_readable(full: Path) -> bool:
-    """Return False if there is a file that may not be read; raise OSError if nobody can tell, as without descriptors."""
+    """Return False if there is a file that may not be read; raise OSError if nobody can tell."""
     try:
         if stat.S_ISREG(full.lstat().st_mode):
             os.close(os.open(full, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC))

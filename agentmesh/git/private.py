@@ -41,8 +41,7 @@ def read(view: Path) -> Notes:
 
 def _are_notes(found: object) -> TypeGuard[Notes]:
     return isinstance(found, dict) and all(
-        isinstance(contents, dict)
-        and all(isinstance(mode, int) and 0 <= mode <= 0o777 for mode in contents.values())
+        isinstance(contents, dict) and all(isinstance(mode, int) and 0 <= mode <= 0o777 for mode in contents.values())
         for contents in found.values()
     )
 

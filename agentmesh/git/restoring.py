@@ -103,7 +103,6 @@ class _Restore:
         self._set_steps(steps)
         self._modes = conversions.has_modes(view)
         self._notes = private.read(Path(view.path))
-        self._bytes_kept = disk_bytes.read(Path(view.path))
         self.written: list[str] = []
 
     def _set_steps(self, steps: list[Step]) -> None:
@@ -218,7 +217,7 @@ class _Restore:
 
     def _bytes(self, step: Step, new: Entry, blob: pygit2.Blob) -> bytes:
         """Return what a file is on disk: as it was with this content, else as the one in its place, else as by Git."""
-        was = disk_bytes.kept(Path(self._view.path), self._bytes_kept, self._rules.after, step.path, new)
+        was = disk_bytes.kept(Path(self._view.path), self._rules.after, step.path, new)
         if was is not None:
             return was
         if b"\r" not in blob.data and self._is_unconverted(step):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from agentmesh.git import disk_bytes
 from tests.git.repositories import Repository, Workspace, on_disk
 
 LF, CRLF, MIXED, BINARY = b"a\nb\n", b"a\r\nb\r\n", b"a\r\nb\n", b"\0\1\r\n\2"
@@ -59,26 +61,55 @@ def test_a_file_with_other_ends_than_git_s_keeps_them_when_a_merge_changes_it(
     assert (repository.top / "run.sh").read_bytes() == b"#!/bin/sh\ntrue\n"
 
 
-def test_contents_that_no_path_remembers_are_removed(repository: Repository, workspace: Workspace):
+def test_the_bytes_that_were_kept_first_are_removed_beyond_a_number_and_a_size(
+    repository: Repository, workspace: Workspace
+):
     repository.git("config", "core.autocrlf", "true")
-    for count in range(103):
-        repository.write("new", b"a\n" * (count + 1))
-        workspace.take(paths=["new"] if count else None)
-    assert len(list((workspace.store.folder / "view" / "bytes").iterdir())) == 100
+    states: list[tuple[str, dict[str, tuple[int, bytes]]]] = []
+    for count in range(1, 9):
+        repository.write("new", b"a\n" * count)
+        states.append((workspace.take(paths=["new"] if states else None).tree, on_disk(repository.top)))
+        view = workspace.store.folder / "view"
+        for file in (view / "bytes").iterdir():
+            os.utime(file, ns=(time := file.stat().st_mtime_ns - 10**9, time))
+    disk_bytes.prune(view, most_files=4)
+    assert sorted(file.stat().st_size for file in (view / "bytes").iterdir()) == [10, 12, 14, 16]
+    disk_bytes.prune(view, most_bytes=31)
+    assert sorted(file.stat().st_size for file in (view / "bytes").iterdir()) == [14, 16]
+    (tree, files), now = states[-2], states[-1][0]
+    workspace.store.restore(tree, now)
+    assert on_disk(repository.top) == files
 
 
-@pytest.mark.parametrize("damage", ["[]", '{"new": []}', '{"new": {"1": 1}}', '{"new": {"1', "\xff", '"new"', "null"])
-def test_damaged_notes_are_begun_anew(repository: Repository, workspace: Workspace, damage: str):
+def test_bytes_that_come_back_by_themselves_take_the_place_of_kept_ones(repository: Repository, workspace: Workspace):
+    repository.git("config", "core.autocrlf", "true")
+    first = workspace.take().tree
+    for data in (LF, CRLF):
+        repository.write("new", data)
+        second = workspace.take().tree
+    workspace.store.restore(first, second)
+    workspace.store.restore(second, first)
+    assert (repository.top / "new").read_bytes() == CRLF
+    assert not list((workspace.store.folder / "view" / "bytes").iterdir())
+
+
+@pytest.mark.parametrize("damage", [b"", b"other\n", None])
+def test_kept_bytes_that_are_damaged_are_not_written(
+    repository: Repository, workspace: Workspace, damage: bytes | None
+):
     repository.git("config", "core.autocrlf", "true")
     first = workspace.take().tree
     repository.write("new", LF)
-    workspace.take()
-    (workspace.store.folder / "view" / "bytes.json").write_bytes(damage.encode("latin-1"))
-    repository.write("new", LF + LF)
     second = workspace.take().tree
+    (kept,) = (workspace.store.folder / "view" / "bytes").iterdir()
+    kept.unlink()
+    if damage is None:
+        kept.mkdir()
+    else:
+        kept.write_bytes(damage)
     workspace.store.restore(first, second)
     workspace.store.restore(second, first)
-    assert (repository.top / "new").read_bytes() == LF + LF
+    assert (repository.top / "new").read_bytes() == CRLF
 
 
 def test_names_that_differ_in_case_are_two_files_though_the_settings_are_another_disk_s(
