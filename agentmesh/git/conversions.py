@@ -66,12 +66,20 @@ def adds_cr(view: pygit2.Repository) -> bool:
     return ends not in (*_NO, "input") or (_setting(view, "core.eol") or "").lower() == "crlf"
 
 
-def is_crlf(view: pygit2.Repository, path: str) -> bool:
-    """Return whether the attributes let a checkout write CR LF in this file."""
+def may_add_cr(view: pygit2.Repository, index: pygit2.Index, top: Path, common_dir: Path) -> bool:
+    """Return whether a checkout may write CR LF in any file."""
+    return adds_cr(view) or any(b"crlf" in text for text in _attribute_files(view, index, top, common_dir))
+
+
+def adds_cr_in(view: pygit2.Repository, path: str, *, by_settings: bool) -> bool:
+    """Return whether a checkout writes CR LF in this file, if it converts it; ``by_settings`` is ``adds_cr``."""
     try:
-        return view.get_attr(path, "eol") == "crlf"
+        ends = view.get_attr(path, "eol")
+        if ends in ("lf", "crlf"):
+            return ends == "crlf"
+        return by_settings and view.get_attr(path, "crlf") != "input"
     except UnicodeEncodeError:
-        return False
+        return by_settings
 
 
 def _has_rules(view: pygit2.Repository, path: str) -> bool:

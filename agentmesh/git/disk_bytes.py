@@ -19,10 +19,15 @@ import pygit2
 from agentmesh.git import conversions
 from agentmesh.git.rule_files import read_regular
 from agentmesh.git.tree_objects import FILE, PROGRAM, Entry
+from agentmesh.git.where import Place
 
 _FOLDER: Final = "bytes"
 _MOST_FILES: Final = 20_000
 _MOST_BYTES: Final = 256 * 1024 * 1024
+_MOST_FIRST: Final = 5_000
+"""So many files are read before an agent touches them, and none if there are more. A file takes up to 0.5 ms."""
+_TEXT: Final = bytes({*range(0x20, 0x7F), *range(0x80, 0x100), *b"\t\n\r"})
+"""What libgit2 never takes for the content of a binary file."""
 _PRUNED_AT: Final = "00"
 """A name that begins so has the folder pruned: one in 256, because all its files are looked at."""
 _LARGE: Final = 1024 * 1024
@@ -35,6 +40,15 @@ def note(view: pygit2.Repository, top: Path, files: Iterable[tuple[str, Entry]])
     for path, entry in files:
         if entry.mode in (FILE, PROGRAM):
             _note(view, os.path.join(top, path), path, entry, adds_cr=adds_cr)
+
+
+def note_first(place: Place, view: pygit2.Repository, index: pygit2.Index, files: Iterable[tuple[str, Entry]]) -> None:
+    """Keep likewise the bytes of the files that were there before an agent, where a checkout may write CR LF.
+
+    Each file is read: so this is done once, and not in a large repository.
+    """
+    if len(index) <= _MOST_FIRST and conversions.may_add_cr(view, index, place.top, place.common_dir):
+        note(view, place.top, files)
 
 
 def kept(folder: Path, rules: pygit2.Repository, path: str, entry: Entry) -> bytes | None:
@@ -66,24 +80,39 @@ def _note(view: pygit2.Repository, full: str, path: str, entry: Entry, *, adds_c
         if size > _MOST_BYTES or (size > _LARGE and not conversions.is_converted(view, path)):
             return
         data = read_regular(Path(full))
-        if _comes_back(view, data, path, entry, adds_cr=adds_cr):
+        is_as_in_git = pygit2.hash(data).raw == entry.id
+        if _comes_back(view, data, path, entry, is_as_in_git=is_as_in_git, adds_cr=adds_cr):
             (Path(view.path) / _FOLDER / _name(path, entry)).unlink(missing_ok=True)
             return
-        if conversions.object_id(view, data, Path(full), path) != entry.id:
+        if not is_as_in_git and conversions.object_id(view, data, Path(full), path) != entry.id:
             return  # somebody has changed it: the next look sees that
     except (OSError, pygit2.GitError):
         return
     _save(Path(view.path), _name(path, entry), data)
 
 
-def _comes_back(view: pygit2.Repository, data: bytes, path: str, entry: Entry, *, adds_cr: bool) -> bool:
-    """Return whether a checkout of this file writes these bytes. Most files are as in Git, and then it is soon told."""
-    is_as_in_git = pygit2.hash(data).raw == entry.id
-    if is_as_in_git and b"$Id" not in data and (b"\n" not in data or not (adds_cr or conversions.is_crlf(view, path))):
+def _comes_back(
+    view: pygit2.Repository, data: bytes, path: str, entry: Entry, *, is_as_in_git: bool, adds_cr: bool
+) -> bool:
+    """Return whether a checkout of this file writes these bytes. For most files a hash tells."""
+    adds_cr = b"\n" in data and conversions.adds_cr_in(view, path, by_settings=adds_cr)
+    is_plain = b"$Id" not in data and not data.translate(None, _TEXT)
+    if is_as_in_git and not adds_cr and b"$Id" not in data:
+        return True
+    if is_plain and adds_cr and not is_as_in_git and _id_without_cr(data) == entry.id:
         return True
     if not conversions.is_converted(view, path):
         return True
+    if is_plain and adds_cr and is_as_in_git and b"\r" not in data:
+        return False
     return conversions.to_disk(view, view[pygit2.Oid(raw=entry.id)].peel(pygit2.Blob), path) == data
+
+
+def _id_without_cr(data: bytes) -> bytes | None:
+    """Return the id of a text without its CR; None if not each of its lines ends in CR LF."""
+    if not data.count(b"\r\n") == data.count(b"\n") == data.count(b"\r"):
+        return None
+    return pygit2.hash(data.replace(b"\r\n", b"\n")).raw
 
 
 def _name(path: str, entry: Entry) -> str:

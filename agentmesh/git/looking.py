@@ -73,6 +73,7 @@ class WorkspaceIndex:
         self._looked_file = Path(view.path) / "looked"
         self._large: set[str] = set()
         if not private.is_begun(Path(view.path)):
+            disk_bytes.note_first(place, view, self._index, tree_objects.files(view, self._tree))
             private.note(Path(view.path), place.top, tree_objects.files(view, self._tree))
 
     def everywhere(self, before: str | None) -> Seen:

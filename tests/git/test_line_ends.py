@@ -61,6 +61,34 @@ def test_a_file_with_other_ends_than_git_s_keeps_them_when_a_merge_changes_it(
     assert (repository.top / "run.sh").read_bytes() == b"#!/bin/sh\ntrue\n"
 
 
+@pytest.mark.parametrize(
+    ("settings", "rules"),
+    [
+        ({"core.autocrlf": "true"}, ""),
+        ({"core.eol": "crlf"}, "* text\n"),
+        ({}, "*.sh text eol=crlf\n* text=auto\n"),
+        ({"core.autocrlf": "true"}, "* eol=lf\n"),
+        ({"core.autocrlf": "true"}, "* crlf=input\n"),
+        ({"core.autocrlf": "true"}, "* ident\n"),
+    ],
+)
+def test_committed_files_that_an_agent_removes_have_the_same_bytes_after_undo(
+    repository: Repository, tmp_path: Path, settings: dict[str, str], rules: str
+):
+    repository.write(".gitattributes", rules)
+    for name, data in {"lf": LF, "crlf": CRLF, "mixed": MIXED, "binary": BINARY, "id": b"$Id$\r\n", "no": b"a"}.items():
+        repository.write(f"{name}.sh", data)
+    for key, value in settings.items():
+        repository.git("config", key, value)
+    repository.commit()
+    workspace = Workspace.of(repository.top, tmp_path / "trees" / "w")
+    first, files = workspace.take().tree, on_disk(repository.top)
+    for script in repository.top.glob("*.sh"):
+        script.unlink()
+    assert set(workspace.store.restore(first, workspace.take().tree).written) == {n for n in files if n.endswith(".sh")}
+    assert on_disk(repository.top) == files
+
+
 def test_the_bytes_that_were_kept_first_are_removed_beyond_a_number_and_a_size(
     repository: Repository, workspace: Workspace
 ):
@@ -82,8 +110,8 @@ def test_the_bytes_that_were_kept_first_are_removed_beyond_a_number_and_a_size(
 
 
 def test_bytes_that_come_back_by_themselves_take_the_place_of_kept_ones(repository: Repository, workspace: Workspace):
-    repository.git("config", "core.autocrlf", "true")
     first = workspace.take().tree
+    repository.git("config", "core.autocrlf", "true")
     for data in (LF, CRLF):
         repository.write("new", data)
         second = workspace.take().tree
@@ -97,8 +125,8 @@ def test_bytes_that_come_back_by_themselves_take_the_place_of_kept_ones(reposito
 def test_kept_bytes_that_are_damaged_are_not_written(
     repository: Repository, workspace: Workspace, damage: bytes | None
 ):
-    repository.git("config", "core.autocrlf", "true")
     first = workspace.take().tree
+    repository.git("config", "core.autocrlf", "true")
     repository.write("new", LF)
     second = workspace.take().tree
     (kept,) = (workspace.store.folder / "view" / "bytes").iterdir()
