@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.containers import VerticalScroll
+from textual.document._document import Document
 
 from agentmesh.domain.text import visible
 from agentmesh.tui.board.neighbours_line import neighbours_line
 from agentmesh.tui.commands.calls import ANSWER, Call, Done, Failed
 from agentmesh.tui.commands.messages import ActionDone
 from agentmesh.tui.requests.dialog import RequestDialog
+from agentmesh.tui.requests.field import Field
 from agentmesh.tui.requests.key_guard import KeyGuard
 from agentmesh.tui.requests.options import options
 from agentmesh.tui.requests.proposals import proposal
@@ -129,10 +132,38 @@ def test_the_text_of_a_new_file_is_edited_as_text():
     assert edited(asked, "print(2)\n") == {"decision": "once", "arguments": {**given, "content": "print(2)\n"}}
     assert edited(asked, "") == {"decision": "once", "arguments": {**given, "content": ""}}
     assert edited(asked, edit_text(asked)) == {"decision": "once"}
-    for content in ("one\r\ntwo\r\n", "one\x00two"):
-        assert edit_text(request("alpha", "write", {**given, "content": content})).startswith("{"), "as text it changes"
     says = [edit_says(one) for one in (request("alpha"), asked, request("alpha", "edit", {"path": "a.py"}))]
     assert says == ["What is to run instead:", "What a.py is to hold instead:", "The arguments instead, as JSON:"]
+
+
+@pytest.mark.parametrize(
+    "odd", ["\r\n", "\r", "\x00", "\x0b", "\x0c", "\x1c", "\x1e", "\x7f", "\x85", "\u2028", "\u202e"]
+)
+@pytest.mark.parametrize(("tool", "part"), [("bash", "command"), ("write", "content")])
+def test_a_text_that_a_field_would_change_is_edited_as_json_with_all_that_is_in_it(tool, part, odd):
+    given = {"path": "a.py", part: f"one{odd}two"}
+    asked = request("alpha", tool, given)
+    text = edit_text(asked)
+    assert Document(text).text == text, "the field shows it as it is"
+    assert edited(asked, text) == {"decision": "once"}
+    more = {"decision": "once", "arguments": {**given, "path": "b.py"}}
+    assert edited(asked, text.replace("a.py", "b.py")) == more
+
+
+def test_the_editor_leaves_the_last_newline_of_a_file(monkeypatch):
+    monkeypatch.setenv("VISUAL", "true")
+    asked = request("alpha", "write", {"path": "a.py", "content": "print(1)\n"})
+
+    async def scene(show: Show) -> None:
+        monkeypatch.setattr(show.app, "suspend", nullcontext)  # there is no terminal to hand over
+        await show.board(asking("alpha", asked))
+        await opened(show)
+        await press(show, "e", "ctrl+g")
+        assert show.app.screen.query_one(Field).text == "print(1)\n"
+        await press(show, "enter")
+        await closed(show)
+
+    assert answers(puppet(scene)) == [{"decision": "once"}]
 
 
 def test_a_reason_may_be_left_out():

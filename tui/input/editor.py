@@ -54,14 +54,18 @@ def _sigint_ignored() -> Iterator[None]:
 
 
 def edit(text: str, environ: Mapping[str, str]) -> str:
-    """Return the text as it was left by ``$VISUAL`` or ``$EDITOR``; raise EditorFailed when nothing came of it."""
+    """Return the text as it was left by ``$VISUAL`` or ``$EDITOR``; raise EditorFailed when nothing came of it.
+
+    Editors end the last line with a newline: it is removed unless the given text had one.
+    """
     with tempfile.TemporaryDirectory(prefix="agentmesh-") as folder:
         file = Path(folder) / "prompt.md"
         file.write_text(text, encoding="utf-8")
         command, code = _run(file, environ)
         if code:
             raise EditorFailed(f"{command} ended with {code}; the input is as it was")
-        return file.read_text(encoding="utf-8", errors="replace").removesuffix("\n")
+        left = file.read_text(encoding="utf-8", errors="replace")
+        return left if text.endswith("\n") else left.removesuffix("\n")
 
 
 def open_file(path: Path, environ: Mapping[str, str]) -> None:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from agentmesh.domain.permissions import Layer, Rule
     from agentmesh.domain.rows import Request
 
+_SEPARATORS = frozenset("\u2028\u2029")
+"""Characters that end a line in Textual's text area, beside those that no terminal can show."""
+
 
 class BadEdit(Exception):
     """The edited text is not valid as arguments."""
@@ -37,8 +40,9 @@ class Reply(NamedTuple):
 def edit_text(request: Request) -> str:
     """Return the text of a call that a person may edit: a command, a file's text, else all arguments as JSON."""
     if part := _edited_part(request):
-        return printable(request.arguments[part])
-    return printable(json.dumps(request.arguments, indent=2, ensure_ascii=False))
+        return str(request.arguments[part])
+    text = visible(json.dumps(request.arguments, indent=2, ensure_ascii=False))
+    return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def edit_says(request: Request) -> str:
@@ -53,12 +57,13 @@ def edit_says(request: Request) -> str:
 
 
 def _edited_part(request: Request) -> str:
-    """Return the argument that is edited as text; empty if all are edited as JSON."""
-    if _is_command(request):
-        return "command"
-    content = request.arguments.get("content") if request.tool == "write" else None
-    is_text = isinstance(content, str) and "\r" not in content and printable(content) == content
-    return "content" if is_text else ""
+    """Return the argument that is edited as text; empty if all are edited as JSON.
+
+    JSON escapes what a field of text would drop, or would make a newline.
+    """
+    part = {"bash": "command", "write": "content"}.get(request.tool, "")
+    text = request.arguments.get(part)
+    return part if isinstance(text, str) and printable(text) == text and not _SEPARATORS.intersection(text) else ""
 
 
 def edited(request: Request, text: str) -> dict[str, Any]:
@@ -139,7 +144,3 @@ def _rules_of(request: Request) -> Layer:
     from agentmesh.domain.permissions import Permissions
 
     return Permissions.from_json([request.rules]).layers[0]
-
-
-def _is_command(request: Request) -> bool:
-    return request.tool == "bash" and isinstance(request.arguments.get("command"), str)
