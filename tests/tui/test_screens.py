@@ -227,6 +227,10 @@ def test_an_unread_message_is_shown_and_can_be_taken_back():
             face("root", None, "idle", activity="interrupted", pending=(Pending(MailId(7), "never mind"),))
         )
         assert "goes with your next message: never mind  F4 takes it back" in show.text
+        await show.board(face("root", None, "dead", pending=(Pending(MailId(7), "never mind"),)))
+        assert "was never read: never mind" in show.text
+        assert "goes with" not in show.text
+        await show.board(face("root", None, "idle", pending=(Pending(MailId(7), "never mind"),)))
         await show.press("f4")
         done = Done(draft="never mind")
         await show.post(ActionDone(show.app.calls[-1], id_of("root"), done))  # type: ignore[attr-defined]

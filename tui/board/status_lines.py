@@ -63,7 +63,7 @@ class StatusLines:
         self.separator.show(lambda width: [neighbours_line(board, agent, width)])
         unsent = [*calls.unsent(agent, time.monotonic()), *waiting]
         texts, take_back = [mail.text for mail in face.pending], self._keymap.label("mail.take_back")
-        self.unread.show(texts, unsent, take_back, is_idle=not face.is_running)
+        self.unread.show(texts, unsent, take_back, face.view.status)
 
     def _most_awaited(self) -> int:
         """Return how many lines the status layer may have: a third of the screen, less where that leaves no room."""

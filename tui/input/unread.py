@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
+from agentmesh.domain.states import AgentStatus
 from agentmesh.domain.text import one_line
 from agentmesh.tui.commands.pending import Unsent
 from agentmesh.tui.widgets.plain import Plain
@@ -15,7 +16,10 @@ _SMALL = 16
 """Lines of a screen that has room for little else."""
 _WAITS = "⏸ goes with your next message"
 """The agent is idle, after an interrupt or an error: what it did not read waits for the next turn."""
+_NEVER_READ = "✗ was never read"
+"""The agent is dead."""
 _UNREAD, _UNSENT, _NOT_DONE = "⏸ not read yet", "↥ not sent yet", "↥ not done yet"
+_BY_STATUS = {AgentStatus.IDLE: _WAITS, AgentStatus.RUNNING: _UNREAD, AgentStatus.DEAD: _NEVER_READ}
 
 
 class UnreadMessages(Plain):
@@ -25,9 +29,11 @@ class UnreadMessages(Plain):
         super().__init__(id="queued")
         self.display = False
 
-    def show(self, texts: Sequence[str], unsent: Sequence[Unsent], key: str, *, is_idle: bool = False) -> None:
-        """Show these; ``key`` takes back the newest that arrived, and ``is_idle``: the agent reads nothing now."""
-        lines = [_line(_WAITS if is_idle else _UNREAD, text) for text in texts]
+    def show(
+        self, texts: Sequence[str], unsent: Sequence[Unsent], key: str, status: AgentStatus = AgentStatus.RUNNING
+    ) -> None:
+        """Show these; ``key`` takes back the newest that arrived, and ``status`` is the agent's."""
+        lines = [_line(_BY_STATUS[status], text) for text in texts]
         if lines and key:
             lines[-1] = Content.assemble(lines[-1], (f"  {key} takes it back", "$dim"))
         lines += [_line(_state(one), one.text) for one in unsent]
