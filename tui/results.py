@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from agentmesh.tui.commands.calls import SAY, Call, Done, Failed, Question, Review
 from agentmesh.tui.commands.messages import CallRequested
-from agentmesh.tui.widgets.double_press import MOMENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,8 +32,7 @@ def show(screen: MainScreen, call: Call, agent_id: AgentId, done: Done) -> None:
     """Show the outcome of a call. Pages are imported when they open, and wait until the input is at rest."""
     asked_at = screen.pending_calls.since(call, agent_id)
     if done.text and not _is_long(done.text):
-        offer = screen.interrupt_key.offer() if call == Call("interrupt") else ""
-        screen.say(f"{done.text} {offer}".rstrip(), "$foreground", MOMENT if offer else None)
+        screen.say(done.text, "$foreground", screen.interrupt_key.offer() if call == Call("interrupt") else None)
     if call.typed and done == Done():
         _show_newest(screen, agent_id, asked_at)  # new rows are the outcome, and the person may be far above them
     if page := _page(screen, call, agent_id, done):

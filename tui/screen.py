@@ -33,6 +33,7 @@ from agentmesh.tui.commands.pending import LATE, PendingCalls
 from agentmesh.tui.conversation.cursor import EntryCursor
 from agentmesh.tui.conversation.entry import EntryView
 from agentmesh.tui.conversation.views import Views
+from agentmesh.tui.input.announcements import Offer
 from agentmesh.tui.input.bindings import bindings_of
 from agentmesh.tui.input.completer import Completer
 from agentmesh.tui.input.composer import Composer
@@ -177,10 +178,10 @@ class MainScreen(Screen[None]):
         is_new = not rows.rows and not rows.inherited and face is not None and face.parent is None
         await self.views.fill(rows, parent.name if parent else "its parent", self._welcome if is_new else "")
 
-    def say(self, text: str, style: str = "$text-warning", seconds: float | None = None) -> None:
-        """Say something to the last key, in the last line; for ``seconds``, if given."""
+    def say(self, text: str, style: str = "$text-warning", offer: Offer | None = None) -> None:
+        """Say something to the last key, in the last line, with an offer beside it."""
         for line in self.query(KeyLine):  # none while the screen is being taken down
-            line.say(text, style, seconds)
+            line.say(text, style, offer)
 
     def tell(self, text: str, style: str) -> None:
         """Announce an event elsewhere, in the last line."""

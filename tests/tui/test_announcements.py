@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentmesh.tui.input.announcements import Announcements
+from agentmesh.tui.input.announcements import Announcements, Offer
 
 
 def texts(announcements: Announcements, now: float) -> list[list[str]]:
@@ -35,8 +35,18 @@ def test_long_ones_stand_as_long_as_reading_takes():
     announcements = Announcements()
     announcements.reply("x" * 300, "", 0.0)
     assert announcements.changes_at() == 18.0
-    announcements.reply("x" * 300, "", 0.0, 2.0)
-    assert announcements.changes_at() == 2.0, "it is no longer true then"
+
+
+def test_an_offer_goes_when_it_no_longer_counts_and_the_reply_stays():
+    announcements = Announcements()
+    announcements.reply("interrupted", "", 10.0, Offer("again: more", 0.5))
+    assert texts(announcements, 10.4) == [["interrupted", "again: more"]]
+    assert announcements.changes_at() == 10.5
+    assert texts(announcements, 10.5) == [["interrupted"]]
+    assert announcements.changes_at() == 16.0
+    announcements.reply("", "", 11.0, Offer("again: leaves", 2.0))
+    announcements.reply("typed on", "", 11.5)
+    assert texts(announcements, 11.5) == [["typed on"]], "the last key was another"
 
 
 def test_all_can_be_taken_away():

@@ -84,7 +84,7 @@ def test_escape_interrupts_and_a_second_one_offers_the_subtree(monkeypatch):
         await show.press("escape")
         assert "Esc again: also the 1 running below root" in show.lines[-1]
         await show.post(ActionDone(show.app.calls[-1], id_of("root"), Done("Interrupted root.")))  # type: ignore[attr-defined]
-        assert "Interrupted root. Esc again: also the 1 running below root" in show.lines[-1], "it can still be read"
+        assert "Interrupted root. · Esc again: also the 1 running below root" in show.lines[-1], "it can still be read"
         await show.press("escape")
         assert "Interrupt root and all 1 running below it?" in show.text
         assert "alpha" in show.text
@@ -168,6 +168,21 @@ def test_the_last_line_offers_a_second_press_for_as_long_as_it_counts(monkeypatc
     async def scene(show: Show) -> None:
         await show.press("ctrl+c")
         await show.until(lambda: "Ctrl+C again leaves" not in show.text, timeout=LEAST - 1)
+
+    puppet(scene)
+
+
+def test_the_outcome_of_an_interrupt_stays_longer_than_the_offer_of_a_second_press(monkeypatch):
+    monkeypatch.setattr("agentmesh.tui.board.interrupt_key.MOMENT", 1.0)
+
+    async def scene(show: Show) -> None:
+        await show.board(face("root", None, "running"), face("alpha", status="running"))
+        await show.press("escape")
+        offer = show.app.main.interrupt_key.offer()
+        assert offer is None or offer.seconds < 1.0, "it counts from the press"
+        await show.post(ActionDone(show.app.calls[-1], id_of("root"), Done("Interrupted root.")))  # type: ignore[attr-defined]
+        await show.until(lambda: "Esc again" not in show.text)
+        assert "Interrupted root." in show.lines[-1]
 
     puppet(scene)
 

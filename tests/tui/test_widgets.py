@@ -163,6 +163,7 @@ def test_the_third_press_is_a_first_one():
     assert not twice.is_open(3.0), "the next is a first one"
     twice.pressed(3.0)
     assert [twice.is_open(now) for now in (4.0, 4.1)] == [True, False]
+    assert twice.left(3.75) == 0.25
 
 
 @pytest.mark.parametrize(

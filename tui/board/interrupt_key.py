@@ -10,6 +10,7 @@ from agentmesh.tui.board.navigation import Navigation
 from agentmesh.tui.commands.calls import END_SHELL, INTERRUPT_TREE, Call
 from agentmesh.tui.commands.messages import CallRequested
 from agentmesh.tui.commands.pending import PendingCalls
+from agentmesh.tui.input.announcements import Offer
 from agentmesh.tui.widgets.double_press import MOMENT, DoublePress
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class InterruptKey:
         navigation: Navigation,
         pending_calls: PendingCalls,
         key: str,
-        say: Callable[[str, str, float | None], None],
+        say: Callable[[str, str, Offer | None], None],
     ) -> None:
         self._screen, self._navigation, self._pending_calls = screen, navigation, pending_calls
         self._key, self._say = key, say
@@ -49,7 +50,7 @@ class InterruptKey:
         if face.is_running:
             self._ask(Call("interrupt"), face)
         if offer := self.offer():
-            self._say(offer, "$text-warning", MOMENT)
+            self._say("", "$text-warning", offer)
         elif not face.is_running:
             self._say(f"{face.name} is {face.mark.label}: there is nothing to interrupt", "$dim", None)
 
@@ -57,12 +58,16 @@ class InterruptKey:
         """Let the next press be a first one: another key was pressed since."""
         self._presses.end()
 
-    def offer(self) -> str:
-        """Say what a second press would do; empty if it would do nothing, or would be a first one."""
-        face, others = self._navigation.face, self._navigation.running_below()
-        if face is None or not others or not self._presses.is_open(time.monotonic()):
-            return ""
-        return f"{self._key} again: also the {len(others)} running below {face.name}"
+    def offer(self) -> Offer | None:
+        """Return what a second press would do; None if it would do nothing, or would be a first one."""
+        face, others, left = (
+            self._navigation.face,
+            self._navigation.running_below(),
+            self._presses.left(time.monotonic()),
+        )
+        if face is None or not others or left <= 0:
+            return None
+        return Offer(f"{self._key} again: also the {len(others)} running below {face.name}", left)
 
     def _offer_subtree(self, face: AgentFace, others: list[AgentFace]) -> None:
         def answered(yes: bool | None) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from agentmesh.domain.figures import plural
 from agentmesh.tui.board.navigation import Navigation
 from agentmesh.tui.commands.pending import PendingCalls
+from agentmesh.tui.input.announcements import Offer
 from agentmesh.tui.input.composer import Composer
 from agentmesh.tui.widgets.double_press import MOMENT, DoublePress
 
@@ -26,7 +27,7 @@ class LeaveKey:
         navigation: Navigation,
         pending_calls: PendingCalls,
         key: str,
-        say: Callable[[str, str, float | None], None],
+        say: Callable[[str, str, Offer | None], None],
     ) -> None:
         self._screen, self._composer, self._navigation = screen, composer, navigation
         self._pending_calls, self._key, self._say = pending_calls, key, say
@@ -56,4 +57,5 @@ class LeaveKey:
         stay = f"; {running} running agent{'s go' if running != 1 else ' goes'} on" if running else ""
         unsent = self._pending_calls.unsent_count + len(self._composer.held)
         kept = f"; {plural(unsent, 'message')} not sent yet: ↑ brings back what you typed" if unsent else ""
-        self._say(f"{cleared}{self._key} again leaves{stay}{kept}", "$text-warning", MOMENT)
+        offer = Offer(f"{cleared}{self._key} again leaves{stay}{kept}", self._presses.left(time.monotonic()))
+        self._say("", "$text-warning", offer)

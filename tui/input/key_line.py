@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.timer import Timer
 
 from agentmesh.domain.text import one_line
-from agentmesh.tui.input.announcements import Announcement, Announcements
+from agentmesh.tui.input.announcements import Announcement, Announcements, Offer
 from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.widgets.plain import Plain
 
@@ -52,9 +52,9 @@ class KeyLine(Plain):
         """Show the keys before the first layout."""
         self._show()
 
-    def say(self, text: str, style: str = "$text-warning", seconds: float | None = None) -> None:
-        """Reply to the last key, for ``seconds`` if given; an empty text removes the last reply."""
-        self._announcements.reply(one_line(text, _LONGEST), style, time.monotonic(), seconds)
+    def say(self, text: str, style: str = "$text-warning", offer: Offer | None = None) -> None:
+        """Reply to the last key, with an offer beside it; an empty text removes the last reply."""
+        self._announcements.reply(one_line(text, _LONGEST), style, time.monotonic(), offer)
         self._show()
 
     def tell(self, text: str, style: str) -> None:

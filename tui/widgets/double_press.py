@@ -29,4 +29,8 @@ class DoublePress:
 
     def is_open(self, now: float) -> bool:
         """Return whether a press would be the second one; ``now`` is monotonic."""
-        return self._before is not None and now - self._before <= self._seconds
+        return self.left(now) >= 0
+
+    def left(self, now: float) -> float:
+        """Return for how many seconds a press would be the second one; negative if it would be a first one."""
+        return -1.0 if self._before is None else self._before + self._seconds - now
