@@ -194,12 +194,35 @@ def test_streamed_text_becomes_the_finished_message_without_being_drawn_anew():
     puppet(scene)
 
 
-def test_an_error_says_how_to_run_the_turn_again():
+def test_only_the_error_that_ended_the_last_turn_says_how_to_run_it_again():
+    failed = face("root", None, ended_with=Kind.ERROR)
+
     async def scene(show: Show) -> None:
-        bare, known = ({"error": "no answer", "hint": hint} for hint in ("Check that the server runs.", "See /retry."))
-        await show.rows(Row(ROOT, 1, Kind.ERROR, bare), Row(ROOT, 2, Kind.ERROR, known))
-        await show.sees("Check that the server runs. /retry runs the turn again.", "See /retry.")
-        assert show.text.count("/retry runs") == 1
+        for seq in (1, 2):
+            await show.rows(Row(ROOT, seq, Kind.ERROR, {"error": f"failure {seq}"}), first=seq == 1)
+            await show.board(failed)
+            await show.sees(f"failure {seq}", "/retry runs the turn again.")
+            assert show.text.index("/retry runs") > show.text.index(f"failure {seq}")
+            assert show.text.count("/retry runs") == 1
+        for passed in (
+            face("root", None, "running", ended_with=Kind.ERROR),
+            face("root", None, ended_with=Kind.ASSISTANT),
+            face("root", None, "dead", ended_with=Kind.ERROR),
+            face("root", None, ended_with=Kind.ERROR, external=True),
+        ):
+            await show.board(failed)
+            await show.sees("/retry runs")
+            await show.board(passed)
+            assert "/retry runs" not in show.text
+        await show.board(failed)
+        await show.rows(Row(ROOT, 3, Kind.ERROR, {"error": "no answer", "hint": "See /retry."}), first=False)
+        await show.sees("See /retry.")
+        assert "/retry runs" not in show.text
+        await show.rows(Row(ROOT, 4, Kind.ERROR, {"error": "no answer", "hint": "Check the key."}), first=False)
+        await show.sees("Check the key. /retry runs the turn again.")
+        cleared = {"event": "cleared", "text": "cleared", "keep": 0}
+        await show.rows(Row(ROOT, 5, Kind.EVENT, cleared), first=False)
+        assert "/retry runs" not in show.text
 
     puppet(scene)
 

@@ -79,6 +79,9 @@ class EntryView(VerticalGroup, can_focus=True):
     def follow(self, board: Board, parent: AgentId) -> None:
         """Show how far the task of the call is."""
 
+    def offer_retry(self, offered: bool) -> None:
+        """Say how to run the turn again that the error of the entry ended, or say it no more."""
+
     def on_unfold(self) -> None:
         """Redraw the head after the fold has changed."""
 

@@ -26,6 +26,8 @@ class NoteView(EntryView):
 
     def __init__(self, note: Note) -> None:
         self._note = note
+        self._hint = Plain(Content.styled(_clipped(note.hint), "$dim"), classes="hint")
+        self._hint.display = bool(note.hint)
         super().__init__(note.key, classes=f"note -{note.kind}" + ("" if note.gone is None else " -parts"))
 
     def compose(self) -> ComposeResult:
@@ -33,14 +35,15 @@ class NoteView(EntryView):
         label, style = _LABELS.get(self._note.kind, ("· ", "$dim"))
         body = "" if self._note.kind == Kind.CAPTURE else style if self._note.kind != Kind.ERROR else "$text-error"
         yield Plain(Content.assemble((label, style), (self._note.text, body)))
-        if hint := _hint(self._note):
-            yield Plain(Content.styled(_clipped(hint), "$dim"), classes="hint")
+        if self._note.hint or self._note.kind == Kind.ERROR:
+            yield self._hint
 
-
-def _hint(note: Note) -> str:
-    """Return what to do about it; after an error also how to run the turn again."""
-    again = "" if note.kind != Kind.ERROR or "/retry" in note.hint else "/retry runs the turn again."
-    return f"{note.hint} {again}".strip()
+    def offer_retry(self, offered: bool) -> None:
+        """Say how to run the turn again, or say it no more."""
+        again = "/retry runs the turn again." if offered and "/retry" not in self._note.hint else ""
+        hint = f"{self._note.hint} {again}".strip()
+        self._hint.display = bool(hint)
+        self._hint.update(Content.styled(_clipped(hint), "$dim"))
 
 
 def _clipped(text: str) -> str:

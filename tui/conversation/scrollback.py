@@ -15,6 +15,7 @@ from textual.widget import AwaitMount, Widget
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Row
+from agentmesh.domain.states import Kind
 from agentmesh.domain.text import printable
 from agentmesh.tui.conversation.entries import (
     Entry,
@@ -71,6 +72,10 @@ class Scrollback(WindowedScroll, can_focus=False):
         self._coming = ""
         """Text of the message in progress that arrived while the end was out of the window."""
         self._is_killed = False
+        self._last_error = 0
+        """Seq of the newest row of an error; 0: there is none."""
+        self._offers_retry = ""
+        """Key of the entry that says how to run the turn again; empty: none does."""
         self._board: Board | None = None
 
     def on_mount(self) -> None:
@@ -94,6 +99,7 @@ class Scrollback(WindowedScroll, can_focus=False):
         with self.app.batch_update():
             await self.query_children().remove()
             self._results, self._views, self._gone, self._live, self._coming = {}, {}, [], None, ""
+            self._last_error = 0
             self._more, self._oldest = more, rows[0].seq if rows else 0
             self._window = Window([*([inherited] if inherited and inherited.total else []), *self._read(rows)])
             self._window.columns, self._window.lines = self.app.size.width, self.app.size.height
@@ -185,6 +191,7 @@ class Scrollback(WindowedScroll, can_focus=False):
         self._board = board
         for view in self._calls:
             self._inform(view, board)
+        self._offer_retry()
 
     @property
     def _calls(self) -> Sequence[EntryView]:
@@ -264,6 +271,8 @@ class Scrollback(WindowedScroll, can_focus=False):
                     self._settle(entry)
                     continue
                 entries.append(entry)
+                if isinstance(entry, Note) and entry.kind == Kind.ERROR:
+                    self._last_error = max(self._last_error, row.seq)
                 if isinstance(entry, Note) and entry.gone is not None:
                     self._gone.append(entry.gone)
                     self._dim(self._views)
@@ -271,7 +280,20 @@ class Scrollback(WindowedScroll, can_focus=False):
                 self._is_killed = True
                 for view in self._calls:
                     view.settle(None, is_over=True)
+        self._offer_retry()
         return entries
+
+    def _offer_retry(self) -> None:
+        """Say how to run the last turn again in the entry of the error that ended it, and in no other."""
+        face = self._board.get(self.agent_id) if self._board else None
+        is_gone = any(self._last_error in gone for gone in self._gone)
+        key = str(self._last_error) if face and face.can_retry and self._last_error and not is_gone else ""
+        if key == self._offers_retry:
+            return
+        for changed in (self._offers_retry, key):
+            if view := self._views.get(changed):
+                view.offer_retry(changed == key)
+        self._offers_retry = key
 
     def _settle(self, result: ToolResult) -> None:
         """Keep a result, and show it in its call if that is mounted."""
@@ -304,6 +326,8 @@ class Scrollback(WindowedScroll, can_focus=False):
                 view.show_output(self._outputs[entry.key])
             if self._board:
                 self._inform(view, self._board)
+        elif entry.key == self._offers_retry:
+            view.offer_retry(True)
         view.unfolded = self.folds.wanted(view)
         if view.is_call:
             view.on_unfold()

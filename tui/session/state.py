@@ -125,6 +125,11 @@ class AgentFace(NamedTuple):
         return self.view.status == AgentStatus.RUNNING
 
     @property
+    def can_retry(self) -> bool:
+        """Whether its last turn failed, and may run again."""
+        return self.status == AgentStatus.IDLE and self.ended_with == Kind.ERROR and not self.view.external
+
+    @property
     def activity(self) -> str:
         """Its activity now. An open request comes first, because the stored activity is a moment older."""
         if not self.requests:
