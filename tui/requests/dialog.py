@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _DIALOG_STYLES = Path(dialog.__file__).with_name("dialog.tcss")
 _LOWEST = 12
-"""Rows of a screen that has room to say how much is below; a lower one needs them for the ways to answer."""
+"""Rows of a screen that has a line to say how much is below; a lower one says it among the keys."""
 _AROUND = 16
 """Cells left and right of a diff in the widest dialog."""
 
@@ -109,6 +109,8 @@ class RequestDialog(GuardedDialog[Reply]):
         )
         self._for = ""
         """The purpose of the field while it is shown."""
+        self._more = ""
+        """How much of the proposal is below, if the line of keys says it."""
         self._confirming = ""
         """The choice that was made once and counts the second time: "always", "edits"."""
 
@@ -174,9 +176,15 @@ class RequestDialog(GuardedDialog[Reply]):
     def _show_more(self) -> None:
         """Say how much of the proposal is below what is shown: a bar at its side is easily missed."""
         part, more = self.query_one("#proposal"), self.query_one("#more", Plain)
-        left = part.max_scroll_y - round(part.scroll_y) if self.size.height >= _LOWEST else 0
-        more.display = left > 0 or not self.has_class("-low")
-        more.update(f"▾ {plural(left, 'more line')} · PgDn" if left > 0 else "")
+        left = part.max_scroll_y - round(part.scroll_y)
+        says, is_lowest = f"▾ {plural(left, 'more line')} · PgDn" if left > 0 else "", self.size.height < _LOWEST
+        more.display = not is_lowest and (bool(says) or not self.has_class("-low"))
+        more.update(says)
+        among_keys = says if is_lowest else ""
+        if among_keys != self._more:
+            self._more = among_keys
+            if not self._for:  # else a complaint may stand there
+                self._show_keys()
 
     @property
     def _frame(self) -> int:
@@ -305,13 +313,13 @@ class RequestDialog(GuardedDialog[Reply]):
             what = "rules" if self._for else self._confirming
             keys = [_CONFIRMED["many" if what == "always" and self.request.agents is not None else what], later]
         elif not self._for:
-            keys = ["↑ ↓ Enter or a key chooses", "PgDn scrolls", later, *following]
+            keys = [self._more, "↑ ↓ Enter or a key chooses", "" if self._more else "PgDn scrolls", later, *following]
         else:
             editor = self._keymap.label("prompt.editor")
             keys = [_FIELDS[self._for].keys]
             keys += [f"{editor} your editor"] if editor and self._for != "no" else []
             keys += [later] if self._for != "no" else []
-        self.query_one("#keys", Plain).update(" · ".join(keys))
+        self.query_one("#keys", Plain).update(" · ".join(filter(None, keys)))
 
     @on(Field.Entered)
     def _entered(self, event: Field.Entered) -> None:
