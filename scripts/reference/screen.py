@@ -7,7 +7,7 @@ from agentmesh.tui.input.keys import DEFAULTS, label
 from scripts.reference.pages import code, table
 
 _PLACES = {
-    "screen": "everywhere",
+    "screen": "on the main screen",
     "prompt": "in the input",
     "scrollback": "in the conversation, after Tab",
     "board": "on the board",
