@@ -179,7 +179,7 @@ def test_an_editor_gets_it_whole(monkeypatch, tmp_path):
         prompt = show.app.main.composer.prompt
         import os
 
-        prompt.put_folded(outside.edit(prompt.whole + "\n", os.environ))
+        prompt.put_folded(outside.edit(prompt.whole + "\n", os.environ).removesuffix("\n"))
         assert show.typed == f"{MARK}\nmore"
 
     puppet(scene)

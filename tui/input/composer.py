@@ -303,7 +303,8 @@ class Composer(Horizontal):
 
         event.stop()
         try:
-            self.prompt.put_folded(editor.outside(self.app, lambda: editor.edit(self.prompt.whole, os.environ)))
+            left = editor.outside(self.app, lambda: editor.edit(self.prompt.whole, os.environ))
+            self.prompt.put_folded(left.removesuffix("\n"))
         except editor.EditorFailed as error:
             self.post_message(self.Feedback(str(error)))
 
