@@ -18,6 +18,7 @@ from agentmesh.llm.simulator.request import said as without_workplace
 from agentmesh.llm.simulator.server import RecordedRequest
 from agentmesh.store import context, person
 from tests.fixtures.engine import Reply, Rig, call, do, say
+from tests.fixtures.worker_process import Parts
 
 WINDOW = 10_100
 """Tokens; tools and system prompt take a quarter of it."""
@@ -49,8 +50,8 @@ def summaries(rig: Rig, agent: str = "root") -> list[dict[str, Any]]:
     return [content for kind, content in rig.rows(agent) if kind == "summary"]
 
 
-def worker(rig: Rig, window: int | None = WINDOW, **options: Any) -> None:
-    rig.worker(timeouts={"context_window": window} if window else {}, **options)
+def worker(rig: Rig, window: int | None = WINDOW, **options: Any) -> Parts:
+    return rig.worker(timeouts={"context_window": window} if window else {}, **options)
 
 
 def check_history(request: RecordedRequest) -> None:
@@ -251,7 +252,7 @@ NO_ANSWERS: dict[str, tuple[ScriptedReply, str]] = {
 def test_where_the_server_gives_no_answer_nothing_is_lost(rig: Rig, why):
     failure, kind = NO_ANSWERS[why]
     summing(rig, say(LONG), failure)
-    worker(rig)
+    parts = worker(rig)
     for n in range(3):
         rig.run(f"question {n}")
     rig.prompt("question 3")
@@ -259,6 +260,7 @@ def test_where_the_server_gives_no_answer_nothing_is_lost(rig: Rig, why):
     assert summaries(rig) == []
     assert rig.rows()[-1][1]["kind"] == kind
     summing(rig, say("well"))
+    rig.until(lambda: not parts.pauses.gate("sim", "m").paused, "that the pause of the server ends")
     rig.db.run(person.retry, rig.root)
     rig.rest()
     assert rig.last() == ("well", None)
