@@ -280,6 +280,7 @@ class Crew:
         result = run(waits.wait_take, agent, WaitOutcome.TIMEOUT if timed_out else None, hosted.lease)
         hosted.doubtful = False
         if result is not None:
+            self._engine.feed.step(hosted.agent.session_id, agent)
             return True
         if hosted.awaits > _MANY:
             told = self._watch.pokes_since_look(hosted)

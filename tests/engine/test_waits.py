@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 
+import psycopg
 import pytest
 
+from agentmesh.store.status import session_channel
 from tests.fixtures.engine import Rig, call, do, say, when
 
 
@@ -243,4 +246,29 @@ def test_waiting_agents_hold_no_thread_while_the_only_one_works(rig: Rig, heard)
     rig.until(lambda: rig.status("waits") == "idle", "the interrupt")
     assert rig.status("works") == "running"
     (rig.workdir / "hold").unlink()
+    rig.rest()
+
+
+def test_screens_hear_of_a_result_before_a_thread_is_free_for_the_agent(rig: Rig, database_url: str):
+    spoke = threading.Event()
+    rig.fork("busy")
+    rig.script("root", do(call("wait", timeout=3600)), say("the end"))
+    rig.script("busy", when(spoke, say("done")))
+    rig.worker(concurrency=1)
+    rig.prompt()
+    rig.until(lambda: rig.waits("root"), "the wait")
+    with psycopg.connect(database_url, autocommit=True) as screen:
+        screen.execute(f'listen "{session_channel(rig.one("select id from agentmesh.sessions"))}"')
+
+        def told_of(agent: str) -> bool:
+            wanted = {"steps", str(rig.agent(agent))}
+            with closing(screen.notifies(timeout=30)) as hints:
+                return any(wanted <= set(hint.payload.split()) for hint in hints)
+
+        rig.prompt(agent="busy")
+        assert told_of("busy")  # and before or with it of all that the root has stored until now
+        rig.prompt("wake up")
+        assert told_of("root")
+        assert rig.status("busy") == "running"
+    spoke.set()
     rig.rest()

@@ -183,8 +183,8 @@ def test_screens_are_told_of_every_change(mesh: Mesh, listen: Listen):
     heard = listen(f"session_event_{mesh.session}")
     a = mesh.fork(mesh.root, "a", "work")
     mesh.finish(mesh.call(a, "bash")[0])
-    mesh.wait(a, timeout=0)
     mesh.answer(a)
+    mesh.person_waits(a, timeout=0)
     mesh.interrupt(a)
     mesh.kill(a)
     mesh.conn.execute("select agentmesh.reap(%s)", [mesh.session])
@@ -198,4 +198,5 @@ def test_of_steps_nobody_is_told_by_their_commits(mesh: Mesh, listen: Listen):
     a = mesh.fork(mesh.root, "a", "work")
     heard = listen(f"session_event_{mesh.session}")
     mesh.finish(mesh.call(a, "bash")[0])
+    mesh.wait(a, timeout=0)
     assert heard() == []

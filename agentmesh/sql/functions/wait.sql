@@ -388,7 +388,9 @@ begin
     end if;
   end if;
   delete from agentmesh.wait w where w.waiter = me.id;
-  perform pg_notify('session_event_' || me.session_id, 'step ' || me.id);
+  if caller.worker_id is null then  -- a worker tells screens of its rows
+    perform pg_notify('session_event_' || me.session_id, 'step ' || me.id);
+  end if;
   return result;
 end $$;
 
