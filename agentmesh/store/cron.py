@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Final
@@ -14,7 +15,9 @@ from agentmesh.domain.text import one_line
 if TYPE_CHECKING:
     from cronsim import CronSim
 
-_FIELDS: Final = 5
+_SIZES: Final = {"minute": 60, "hour": 24, "day-of-month": 31, "month": 12, "day-of-week": 7}
+"""How many values each field has, in its order."""
+_FIELDS: Final = len(_SIZES)
 _MOST: Final = 200
 """Characters of an expression."""
 
@@ -37,6 +40,7 @@ def read_cron(text: str) -> str:
         raise UsageError(f"{shown!r} is no cron expression: it has more than {_MOST} characters.", hint=hint)
     try:
         _read(cron, datetime.now(UTC))
+        _require_steps(given)
     except ValueError as error:
         raise UsageError(f"{shown!r} is no cron expression: {error}.", hint=hint) from error
     return cron
@@ -82,6 +86,16 @@ def _read(cron: str, after: datetime) -> CronSim:
         return CronSim(fields, after.astimezone(zone))
     except CronSimError as error:
         raise ValueError(str(error).lower()) from error
+
+
+def _require_steps(fields: list[str]) -> None:
+    """Raise ValueError for a step like ``*/90``: it rings once in each hour, and never every 90 minutes.
+
+    Only what is written now is refused: timers that are set already keep their times.
+    """
+    for (name, size), field in zip(_SIZES.items(), fields, strict=False):
+        if any(int(step) > size for step in re.findall("/([0-9]+)", field)):
+            raise ValueError(f"the step of the {name} is larger than {size}")
 
 
 def _zone(name: str) -> tzinfo | None:

@@ -93,6 +93,14 @@ def test_without_tz_it_is_the_zone_of_the_system(monkeypatch):
         ("0 9 30 2 *", "bad day-of-month"),
         ("0 9 * * 5-1", "bad day-of-week"),
         ("*/0 * * * *", "bad minute"),
+        ("0-70 * * * *", "bad minute"),
+        ("0 0 31 4,6,9 *", "bad day-of-month"),
+        ("*/61 * * * *", "the step of the minute is larger than 60"),
+        ("0,30,5-50/61 * * * *", "the step of the minute is larger than 60"),
+        ("0 */25 * * *", "the step of the hour is larger than 24"),
+        ("0 9 */32 * *", "the step of the day-of-month is larger than 31"),
+        ("0 9 1 */13 *", "the step of the month is larger than 12"),
+        ("0 9 * * */8", "the step of the day-of-week is larger than 7"),
         ("0 9 * * someday", "bad day-of-week"),
         (f"{','.join('5' * 100)} * * * * UTC", "more than 200 characters"),
         ("9" * 199, "1 field, not 5"),
@@ -102,6 +110,11 @@ def test_what_is_no_expression_says_why(text, why):
     with pytest.raises(UsageError, match=why) as refused:
         read_cron(text)
     assert refused.value.hint
+
+
+@pytest.mark.parametrize("text", ["*/60 * * * *", "0 */24 * * *", "0 9 */31 */12 *", "0 9 * * */7"])
+def test_a_step_as_large_as_its_field_is_read(text):
+    assert read_cron(f"{text} UTC") == f"{text} UTC"
 
 
 _WORD = st.text(alphabet="0123456789*/-,#LWl\u00b2\uff11 JANMOUTC", min_size=1, max_size=8)
