@@ -112,18 +112,20 @@ def delete(session_id: str, *, yes: bool, as_json: bool, place: PlaceOptions) ->
 
 @sessions.command()
 @click.argument("session_id", type=NAMED, metavar="ID")
+@json_option
 @place_options(session=False)
-def pin(session_id: str, *, place: PlaceOptions) -> None:
+def pin(session_id: str, *, as_json: bool, place: PlaceOptions) -> None:
     """Keep session ID however long nothing happens in it: `prune` and workers leave it alone."""
-    _pin(session_id, place, pinned=True)
+    _pin(session_id, place, pinned=True, as_json=as_json)
 
 
 @sessions.command()
 @click.argument("session_id", type=NAMED, metavar="ID")
+@json_option
 @place_options(session=False)
-def unpin(session_id: str, *, place: PlaceOptions) -> None:
+def unpin(session_id: str, *, as_json: bool, place: PlaceOptions) -> None:
     """Let session ID expire again."""
-    _pin(session_id, place, pinned=False)
+    _pin(session_id, place, pinned=False, as_json=as_json)
 
 
 @sessions.command()
@@ -236,12 +238,15 @@ def _opened(place: PlaceOptions, session_id: str) -> Iterator[tuple[Mesh, Sessio
         yield mesh, place.find_session(mesh)
 
 
-def _pin(session_id: str, place: PlaceOptions, *, pinned: bool) -> None:
+def _pin(session_id: str, place: PlaceOptions, *, pinned: bool, as_json: bool) -> None:
     from agentmesh.store import sessions as store
 
     with _opened(place, session_id) as (mesh, session):
         mesh.database.run(store.pin, session.id, pinned=pinned, idempotent=True)
-    say(f"Session {short(session.id)} {'stays for good' if pinned else 'may expire'}.")
+    if as_json:
+        emit({"session_id": session.id, "pinned": pinned})
+    else:
+        say(f"Session {short(session.id)} {'stays for good' if pinned else 'may expire'}.")
 
 
 def _age(text: str) -> int:

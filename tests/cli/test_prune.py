@@ -71,6 +71,14 @@ def test_a_pinned_session_stays(am: CommandLine, conn: Any, old: list[str]) -> N
     assert left(conn) == set()
 
 
+def test_pin_and_unpin_have_json(am: CommandLine, old: list[str]) -> None:
+    for command, pinned in (("pin", True), ("unpin", False)):
+        done = am("sessions", command, old[0], "--json")
+        assert (done.code, done.err) == (0, "")
+        assert done.data == {"session_id": old[0], "pinned": pinned}
+        assert next(one for one in am("sessions", "--json").data if one["session_id"] == old[0])["pinned"] is pinned
+
+
 def test_the_age_may_come_from_the_configuration(am: CommandLine, conn: Any, old: list[str]) -> None:
     none = am("sessions", "prune")
     assert none.code == 2
