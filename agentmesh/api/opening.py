@@ -38,13 +38,14 @@ def open(  # noqa: A001  agentmesh.open, as in webbrowser.open
     without one. If the configuration has several databases, the mesh is on all of them, or on the one that ``database``
     names; one that does not answer is left out, and the log says so.
     """
-    given = {"database_url": database_url, "data_dir": _path(data_dir), **(settings or {})}
+    settings = settings or {}
+    given = {"database_url": database_url, "data_dir": _path(data_dir), **settings}
     if unknown := [name for name in given if name not in sources.settable()]:
         raise ConfigError(
             f"there is no setting {', '.join(map(repr, unknown))}",
             hint=f"Settings are: {', '.join(sorted(sources.settable()))}.",
         )
-    loaded = load(given, os.environ, Path.cwd())
+    loaded = load(given, os.environ, Path.cwd(), lambda name: f"settings[{name!r}]" if name in settings else name)
     if database is not None:
         loaded = loaded.of_database(database)
     for warning in loaded.warnings:

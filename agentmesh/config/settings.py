@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -139,11 +139,12 @@ class Settings(NamedTuple):
 class SettingsReader:
     """Reads the settings again for another directory. Its repr shows nothing: the environment contains keys."""
 
-    def __init__(self, flags: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    def __init__(self, flags: Mapping[str, Any], environ: Mapping[str, str], named: Callable[[str], str]) -> None:
         self._sources = (flags, environ)
+        self._named = named
 
     def __call__(self, workdir: Path | None) -> Settings:
-        return load(*self._sources, workdir)
+        return load(*self._sources, workdir, self._named)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SettingsReader) and self._sources == other._sources
@@ -152,14 +153,19 @@ class SettingsReader:
         return hash(SettingsReader)
 
 
-def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path | None) -> Settings:
+def load(
+    flags: Mapping[str, Any],
+    environ: Mapping[str, str],
+    workdir: Path | None,
+    named: Callable[[str], str] = sources.flag,
+) -> Settings:
     """Read defaults, the user's file, the project's file, AGENTMESH_* and flags; each overrides the ones before.
 
     ``workdir`` is the directory with the project's file; None means that there is none. A flag is named like its
     variable, in lower case (``max_depth``, ``model_retries``); None means that it is not given. Raise ConfigError for
-    an unknown key or a bad value; it names the file and key, the variable or the flag.
+    an unknown key or a bad value; it names the file and key, the variable, or the flag as ``named`` returns it.
     """
-    read = sources.read(flags, environ, workdir)
+    read = sources.read(flags, environ, workdir, named)
     document = read.document
     databases = _NONE if read.is_one_database else document.databases
     prefixes = set(document.providers)
@@ -194,7 +200,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], workdir: Path | N
         mcp=document.mcp,
         mcp_servers=document.mcpServers,
         warnings=read.warnings,
-        elsewhere=SettingsReader(flags, environ),
+        elsewhere=SettingsReader(flags, environ, named),
     )
     return settings.of_database(*databases) if len(databases) == 1 else settings
 

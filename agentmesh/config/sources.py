@@ -80,10 +80,16 @@ def variable(name: str) -> str:
     return _PREFIX + name.upper()
 
 
-def read(flags: Values, environ: Mapping[str, str], workdir: Path | None) -> Read:
+def flag(name: str) -> str:
+    """Return the option of the command line that sets ``name``."""
+    return f"--{name.replace('_', '-')}"
+
+
+def read(flags: Values, environ: Mapping[str, str], workdir: Path | None, named: Callable[[str], str] = flag) -> Read:
     """Read and merge all sources; with None for ``workdir`` there is no project's file.
 
-    Raise ConfigError for an unknown key or a bad value; it names the file, variable or flag.
+    ``named`` returns what its author wrote to set a flag. Raise ConfigError for an unknown key or a bad value; it names
+    the file, the variable or the flag.
     """
     names = settable()
     values: Values = {
@@ -105,7 +111,7 @@ def read(flags: Values, environ: Mapping[str, str], workdir: Path | None) -> Rea
     from_environ = {key: environ[name] for key, name in variables.items() if environ.get(name, "").strip()}
     values = _checked(values, _nested(from_environ), lambda key: variables[key])
 
-    options = {names[name]: f"--{name.replace('_', '-')}" for name, value in flags.items() if value is not None}
+    options = {names[name]: named(name) for name, value in flags.items() if value is not None}
     from_flags = {names[name]: value for name, value in flags.items() if value is not None}
     values = _checked(values, _nested(from_flags), lambda key: options[key])
 

@@ -279,6 +279,10 @@ def test_errors_are_the_domains_with_their_advice(mesh: agentmesh.Mesh):
         mesh.start_session(permission_mode="yolo")
     with pytest.raises(agentmesh.ConfigError, match="no setting 'modle'"):
         agentmesh.open(settings={"modle": "x"})
+    with pytest.raises(agentmesh.ConfigError, match=r"^settings\['max_agents'\] should be a valid integer"):
+        agentmesh.open(settings={"max_agents": "many"})
+    with pytest.raises(agentmesh.ConfigError, match=r"^data_dir should "):
+        agentmesh.open(data_dir="")
     with pytest.raises(agentmesh.DatabaseUnreachable):
         agentmesh.open("postgresql://nobody@127.0.0.1:1/none")
 
