@@ -70,6 +70,7 @@ def all_checks(place: PlaceOptions) -> Iterator[Finding]:
     if any(one.database_url is None for one in settings.each_database()):
         yield _disk(settings.data_dir)
     yield _sandbox(settings)
+    yield from _theme(settings)
     yield from guides_checks(settings, os.environ, workdir, tools)
     yield from servers
     yield from model_checks(settings, os.environ)
@@ -295,6 +296,18 @@ def _sandbox(settings: Settings) -> Finding:
         return Finding(Health.BROKEN, "sandbox", f"required, but {problem}: agents can run no command", _BUBBLEWRAP)
     words = f"none ({problem}): every command is asked about, and runs as this user, who can reach the database"
     return Finding(Health.NOTE, "sandbox", words, _BUBBLEWRAP)
+
+
+def _theme(settings: Settings) -> Iterator[Finding]:
+    if settings.tui.theme in ("auto", "dark", "light"):
+        return  # the others are Textual's, which takes long to import
+    from agentmesh.config import paths
+    from agentmesh.tui.theme import theme_for
+
+    try:
+        theme_for({}, settings.tui.theme)
+    except AgentmeshError as error:
+        yield replace(_broken("screen", error), words=f"{paths.user_config(os.environ)}: {error.message}")
 
 
 def _disk(folder: Path) -> Finding:

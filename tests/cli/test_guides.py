@@ -80,6 +80,42 @@ def test_doctor_lists_rules_types_and_problems(am, place):
     ]
 
 
+def test_doctor_names_types_models_and_a_theme_that_do_not_exist(am):
+    am.configure(
+        '[tui]\ntheme = "drak"\n[agent_types.explor]\nhidden = true\n[agent_types.plan]\nmodel = "lokal/small"\n'
+        '[providers.local]\nbase_url = "http://127.0.0.1:9"\n'
+    )
+    config = am.folder.parent / "config" / "config.toml"
+    project = am.folder / ".agentmesh"
+    for folder in ("agents", "commands"):
+        (project / folder).mkdir(parents=True)
+    (project / "config.toml").write_text("[agent_types.nobody]\nhidden = true\n")
+    typed = project / "agents" / "typed.md"
+    typed.write_text("---\nname: typed\ndescription: Types.\nmodel: nowhere/m\ntools: [reed]\n---\nYou type.\n")
+    (project / "commands" / "ask.md").write_text("---\nagent: nobody\nmodel: nowhere/n\n---\nAnswer.\n")
+    (project / "commands" / "right.md").write_text("---\nagent: typed\nmodel: local/m\n---\nAnswer.\n")
+    (project / "commands" / "empty.md").touch()
+    done = am("doctor", "--json", AGENTMESH_MODEL="demo")
+    told = [one for one in done.data["findings"] if one["about"] in ("guides", "screen")]
+    words = [one["words"] for one in told]
+    assert words == [
+        f"{config}: tui.theme: there is no theme called drak.",
+        f"{typed}: names unknown tools: reed.",
+        f"{typed}: agents of the type typed have no tool at all.",
+        f"{project}/commands/empty.md: is empty; the command is left out.",
+        f"{config}: [agent_types.explor] names the type explor, which is not here",
+        f"{project}/config.toml: [agent_types.nobody] names the type nobody, which is not here",
+        ".agentmesh/commands/ask.md: /ask names the type nobody, which is not here",
+        f"{config}: the model of the type plan: there is no provider 'lokal' for model lokal/small",
+        f"{typed}: the model of the type typed: there is no provider 'nowhere' for model nowhere/m",
+        ".agentmesh/commands/ask.md: the model of /ask: there is no provider 'nowhere' for model nowhere/n",
+    ]
+    assert told[0]["state"] == "broken"
+    assert "dark" in told[0]["hint"]
+    assert told[4]["hint"] == "Did you mean explore?"
+    assert all(one["state"] == "note" for one in told[1:])
+
+
 def test_doctor_looks_at_the_files_also_without_a_database(lonely):
     (lonely.folder / ".agentmesh" / "agents").mkdir(parents=True)
     (lonely.folder / ".agentmesh" / "agents" / "bad.md").write_text("no type")
