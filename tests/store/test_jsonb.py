@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agentmesh.domain.text import storable_json
 from agentmesh.store.jsonb import jsonb
+from agentmesh.store.tx import Database
 from tests.fixtures.mesh import Mesh
 
 TEXT = st.text(st.characters(codec=None), max_size=12) | st.sampled_from(
@@ -45,3 +46,9 @@ def test_what_only_looks_unstorable_is_kept(mesh: Mesh, value):
 )
 def test_numbers_that_json_does_not_have_are_kept_as_words(mesh: Mesh, value, kept):
     assert mesh.one("select %s::jsonb", jsonb(value)) == kept
+
+
+@pytest.mark.parametrize("kind", ["json", "jsonb"])
+def test_a_number_that_python_does_not_read_is_a_text(db: Database, kind: str):
+    rows = db.run(lambda conn: conn.execute(f"select ('[1, -' || repeat('9', 5000) || ', 2.5]')::{kind}").fetchall())
+    assert rows == [([1, f"-{'9' * 5000}", 2.5],)]
