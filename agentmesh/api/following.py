@@ -9,7 +9,7 @@ from agentmesh.api.events import AgentForked, RowAppended, StatusChanged
 from agentmesh.app.cursors import Cursors
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.rows import AgentView
-from agentmesh.store import agents
+from agentmesh.store import agents, sessions
 
 if TYPE_CHECKING:
     from agentmesh.store.tx import Database
@@ -25,8 +25,11 @@ class Following:
         self._known: dict[AgentId, str] = {}
 
     def look(self) -> Sequence[AgentView]:
-        """Return all agents in their current state."""
-        return self._database.run(agents.view, self._session, idempotent=True)
+        """Return all agents in their current state; raise UnknownSession if the session was deleted or has moved."""
+        found = self._database.run(agents.view, self._session, idempotent=True)
+        if not found:  # the root stays as long as its session
+            self._database.run(sessions.require_still, self._session, idempotent=True)
+        return found
 
     def skip(self) -> Sequence[AgentView]:
         """Skip everything up to now; return the agents."""

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentmesh.api.changes import Changes
-from agentmesh.domain.errors import DatabaseUnreachable
+from agentmesh.domain.errors import DatabaseUnreachable, UnknownAgent
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.states import AgentStatus, WaitOutcome
 from agentmesh.store import agents
+from agentmesh.store import sessions as store
 from agentmesh.store.tx import Database
 
 TICK = 2.0
@@ -68,7 +69,7 @@ def until_rest(
 
     ``check`` is called before every pause. ``serve`` is called before the first pause (with True) and whenever anything
     may have happened. Their errors end the wait. Raise DatabaseUnreachable only if the time is up or the outage is
-    long.
+    long, and UnknownSession if a session was deleted or has moved.
     """
     deadline = time.monotonic() + timeout if timeout is not None else math.inf
     first, anything = True, True
@@ -79,7 +80,7 @@ def until_rest(
             working = database.run(agents.working, listed, asked, idempotent=True)
             left = deadline - time.monotonic()
             if not working or left <= 0:
-                results = _results(database, listed, asked)
+                results = _results(database, listed, sessions)
                 if all(one.status != AgentStatus.RUNNING for one in results):
                     return WaitResult(WaitOutcome.COMPLETE, results)
                 if left <= 0:
@@ -93,11 +94,22 @@ def until_rest(
                 raise
             wakes.endure(error)
             continue
+        except UnknownAgent:
+            _require_still(database, sessions)
+            raise
         first, anything = False, wakes.wait(min(tick, left), working) is None
 
 
 def _results(database: Database, listed: Sequence[AgentId], sessions: Collection[SessionId]) -> list[Waited]:
     """Return each agent's status; listed agents come in their order."""
-    found = [Waited(*one) for one in database.run(agents.endings, listed, sessions, idempotent=True)]
+    asked = () if listed else sessions
+    found = [Waited(*one) for one in database.run(agents.endings, listed, asked, idempotent=True)]
+    if not found or len(found) < len(listed):  # agents go only with their session
+        _require_still(database, sessions)
     by_id = {one.agent_id: one for one in found}
     return [by_id[agent] for agent in listed] if listed else found
+
+
+def _require_still(database: Database, sessions: Collection[SessionId]) -> None:
+    for session in sessions:
+        database.run(store.require_still, session, idempotent=True)

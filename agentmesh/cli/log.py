@@ -13,7 +13,7 @@ from agentmesh.cli.parameter_types import NAMED
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import say
-from agentmesh.domain.errors import DatabaseUnreachable
+from agentmesh.domain.errors import DatabaseUnreachable, UnknownAgent
 from agentmesh.domain.ids import SessionId, short
 from agentmesh.domain.rows import Ref, Row
 from agentmesh.domain.states import AgentStatus, Kind
@@ -98,7 +98,7 @@ class _LogReader:
 
 def _follow(mesh: Mesh, ref: Ref, session: SessionId, reading: _LogReader) -> None:
     from agentmesh.api.changes import Changes
-    from agentmesh.store import agents
+    from agentmesh.store import agents, sessions
 
     with Changes(mesh, [session]) as wakes:
         while True:
@@ -109,6 +109,9 @@ def _follow(mesh: Mesh, ref: Ref, session: SessionId, reading: _LogReader) -> No
             except DatabaseUnreachable as error:
                 wakes.endure(error)
                 continue
+            except UnknownAgent:
+                mesh.database.run(sessions.require_still, session, idempotent=True)
+                raise
             if dead:
                 return
             while (heard := wakes.wait(_TICK)) and ref.id not in heard:

@@ -98,6 +98,18 @@ def get(conn: Connection, session: SessionId) -> Session:
     return found[0]
 
 
+def require_still(conn: Connection, session: SessionId) -> None:
+    """Raise UnknownSession if a session that somebody follows is gone; SessionMoved, which is one, says where it is."""
+    try:
+        get(conn, session)
+    except SessionMoved:
+        raise
+    except UnknownSession:
+        raise UnknownSession(
+            f"the session {session} was deleted", hint="agentmesh sessions lists the others."
+        ) from None
+
+
 def matching(conn: Connection, prefix: str) -> list[Session]:
     """Return the sessions whose id is this or begins with it, at most 10; raise UsageError if it is empty."""
     if not prefix.strip():

@@ -12,10 +12,10 @@ import pytest
 
 from agentmesh.api.resting import until_rest
 from agentmesh.api.shared_listener import SharedListener
-from agentmesh.domain.errors import DatabaseUnreachable, UnknownAgent
+from agentmesh.domain.errors import DatabaseUnreachable, UnknownAgent, UnknownSession
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus, WaitOutcome
-from agentmesh.store import steps
+from agentmesh.store import sessions, steps
 from agentmesh.store.listener import Listener
 from agentmesh.store.subscriptions import Ticket
 from tests.fixtures.mesh import Mesh
@@ -124,6 +124,18 @@ def test_17_2_an_agent_that_does_not_exist_is_told_at_once(rows: Mesh):
     runs = rows.fork(rows.root, "runs", "work")
     with pytest.raises(UnknownAgent):
         wait(rows, Counting(rows), [runs, AgentId(rows.session)])
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_a_session_that_is_deleted_meanwhile_ends_the_wait_in_words(rows: Mesh, is_listed: bool):
+    runs = rows.fork(rows.root, "runs", "work")
+
+    def erase() -> None:
+        rows.run(sessions.end_session, rows.session)
+        rows.run(sessions.delete_session, rows.session)
+
+    with pytest.raises(UnknownSession, match=f"^the session {rows.session} was deleted"):
+        wait(rows, Counting(rows), [runs] if is_listed else [], erase)
 
 
 class Shared:

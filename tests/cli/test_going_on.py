@@ -11,6 +11,7 @@ import pytest
 
 from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedReply
 from agentmesh.llm.simulator.server import Simulator
+from agentmesh.store import sessions
 from tests.fixtures.engine import until
 
 
@@ -49,6 +50,22 @@ def test_a_turn_that_failed_is_run_again_without_a_new_message(am, mesh, model, 
     assert (again.code, again.out) == (0, "All done.\n"), again.err
     assert mesh.column("select body from agentmesh.mail") == ["Think."]
     assert model.asked == 2
+
+
+def test_a_run_whose_session_is_deleted_says_so(am, mesh, model):
+    model.replies = [ScriptedReply("late", first_byte_delay=60)]
+    with am.start("run", "Think.") as process:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.stdin = None
+        until(lambda: model.asked == 1, "the model to be asked")
+        [session] = mesh.column("select id from agentmesh.sessions where title = 'Think.'")
+        with mesh.conn.transaction():  # at once, so that the run sees no dead agent first
+            mesh.run(sessions.end_session, session)
+            mesh.run(sessions.delete_session, session)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert f"agentmesh: the session {session} was deleted" in err.decode().splitlines()
 
 
 @pytest.mark.parametrize(("how", "status"), [(signal.SIGINT, "idle"), (signal.SIGKILL, "running")])

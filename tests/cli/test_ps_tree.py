@@ -6,7 +6,7 @@ import json
 import re
 from uuid import UUID
 
-from agentmesh.store import context, steps
+from agentmesh.store import context, sessions, steps
 from tests.cli.conftest import view
 
 NASTY = "[bold]x[/bold] [/nothing] \x1b[31mred\x1b[0m \u202eleft\x9b2J"
@@ -163,6 +163,18 @@ def test_log_follows_until_the_agent_is_dead(am, mesh, here):
         rest = [json.loads(line) for line in process.stdout.read().splitlines()]
         assert process.wait(30) == 0
     assert [first["kind"], second["content"]["text"], rest[-1]["content"]["event"]] == ["user", "later", "killed"]
+
+
+def test_log_says_that_the_session_it_follows_was_deleted(am, mesh, here):
+    mesh.send(None, here, "begin")
+    mesh.answer(here, "done")
+    session = mesh.session_of(here)
+    with am.start("log", "-f", "root") as process:
+        assert process.stdout.readline()
+        mesh.run(sessions.delete_session, session)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert err.decode().splitlines()[1] == f"agentmesh: the session {session} was deleted"
 
 
 def test_an_agent_is_found_by_name_id_and_prefix_also_in_another_session(am, mesh, here):

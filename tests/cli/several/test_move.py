@@ -171,6 +171,16 @@ def test_a_session_between_two_databases_is_told_and_its_schema_is_kept(am: Comm
     assert two.is_whole()
 
 
+def test_who_follows_a_session_that_moves_is_told_where_it_went(am: CommandLine, two: Two):
+    with am.start("log", "-f", "root", "--session", str(two.session)) as following:
+        assert following.stdout is not None
+        assert following.stdout.readline()
+        moves.leave(two.a, two.b, moves.begin(two.a, two.session, "b"), two.session, "a")
+        _, said = following.communicate(timeout=50)
+    assert following.returncode == 1
+    assert f"agentmesh: the session {two.session} has moved to the database b" in said.decode().splitlines()
+
+
 def test_what_cannot_be_moved_is_refused_and_nothing_changes(am: CommandLine, two: Two):
     session = str(two.session)
     incomplete = "Give the session and the database, or --resume alone."
