@@ -66,6 +66,7 @@ def main(
         raise UsageError(
             "the TUI needs a terminal that can do more than TERM=dumb says", hint='agentmesh run "prompt" works in it.'
         )
+    _draw_on_a_terminal()
     state = paths.make_user_state()
     switch_interval = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH)
@@ -101,6 +102,12 @@ def main(
     return app.return_code or 0
 
 
+def _draw_on_a_terminal() -> None:
+    """Let Textual, which draws on standard error, draw on standard output if standard error is a file (``2>log``)."""
+    if not (sys.__stderr__ and sys.__stderr__.isatty()):
+        sys.__stderr__ = sys.__stdout__  # type: ignore[misc]  # the drivers of Textual take no other stream
+
+
 def set_up(settings: Settings, environ: Mapping[str, str] = os.environ) -> bool:
     """Ask for a model on the first screen, where there is a terminal; return whether one was set up.
 
@@ -113,6 +120,7 @@ def set_up(settings: Settings, environ: Mapping[str, str] = os.environ) -> bool:
 
     Keymap(settings.tui.keys)  # a mistake in them is said first
     require_person_there(settings, "use the terminal UI")
+    _draw_on_a_terminal()
     app = SetupApp(settings, environ)
     is_set_up = app.run()
     if app.bug:

@@ -156,3 +156,19 @@ def test_without_a_terminal_it_says_what_works_without_one(desk: Desk):
     dumb.until("more than TERM=dumb says", "agentmesh run")
     dumb.wait()
     assert b"\x1b" not in dumb.output
+
+
+def test_what_goes_to_standard_error_may_go_to_a_file(desk: Desk):
+    (desk.rig.workdir / "main.sh").write_text(f'exec {sys.executable} -m agentmesh "$@" 2>err.log')
+    desk.rig.script("root", say("seen on the screen"))
+    shown = desk.terminal(
+        *("/bin/sh", "main.sh"),
+        OPENAI_BASE_URL=desk.rig.model.base_url,
+        OPENAI_API_KEY="none",
+        AGENTMESH_MODEL="scripted",
+    )
+    shown.until("❯", "cost ")
+    shown.enter("hello")
+    shown.until("seen on the screen")
+    shown.leave()
+    assert "\x1b" not in (desk.rig.workdir / "err.log").read_text()

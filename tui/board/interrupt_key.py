@@ -52,7 +52,7 @@ class InterruptKey:
         if offer := self.offer():
             self._say("", "$text-warning", offer)
         elif not face.is_running:
-            self._say(f"{face.name} is {face.mark.label}: there is nothing to interrupt", "$dim", None)
+            self._say(f"{face.name} does not run ({face.mark.label}): there is nothing to interrupt", "$dim", None)
 
     def end(self) -> None:
         """Let the next press be a first one: another key was pressed since."""
