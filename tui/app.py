@@ -175,11 +175,13 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
         self.opened = self._opening()
 
     def action_help(self) -> None:
-        """Show commands and keys over a dialog, from where the dialog's keys are."""
+        """Show commands and keys over a dialog, from where the dialog's keys are; leave them if they are shown."""
         from agentmesh.tui.input.help import Help
         from agentmesh.tui.widgets.dialog import Dialog
 
-        if isinstance(self.screen, Dialog) and not isinstance(self.screen, Help):
+        if isinstance(self.screen, Help):
+            self.screen.action_leave()
+        elif isinstance(self.screen, Dialog):
             self.main.action_help(self.screen.help_begins_at)
 
     # From the feed

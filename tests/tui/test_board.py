@@ -83,7 +83,9 @@ def test_the_help_opens_over_the_board_at_its_keys():
         assert show.lines[-1].startswith(" F1 help  letters find")
         await show.press("f1")
         await show.sees("Keys on the board", "Kill the selected agents")
-        await show.press("f1", "escape")
+        await show.press("escape")
+        assert show.app.screen is board
+        await show.press("f1", "f1")
         assert show.app.screen is board
 
     puppet(scene)

@@ -14,6 +14,7 @@ from agentmesh.domain.errors import RequestOver
 from agentmesh.tui.commands import permissions
 from agentmesh.tui.commands.calls import ANSWER, Failed
 from agentmesh.tui.commands.messages import ActionDone
+from agentmesh.tui.input.help import Help
 from agentmesh.tui.requests.dialog import RequestDialog
 from agentmesh.tui.requests.queue import RequestQueue, grouped
 from agentmesh.tui.requests.request_list import RequestList
@@ -126,6 +127,18 @@ def test_a_long_request_is_scrolled():
         await show.sees("git push")
 
     puppet(scene)
+
+
+def test_the_help_opens_over_the_list_and_leaves_its_marks():
+    async def scene(show: Show) -> None:
+        shown = await listing(show, *FAN, PUSH)
+        await press(show, "space", "f1")
+        await show.until(lambda: isinstance(show.app.screen, Help))
+        await press(show, "n", "escape")
+        await show.until(lambda: show.app.screen is shown)
+        await show.sees("[x] 7 agents", "[ ] coder", "y allows 7 requests")
+
+    assert puppet(scene).calls == []
 
 
 def test_marked_requests_are_allowed_after_a_second_question():

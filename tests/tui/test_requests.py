@@ -15,6 +15,7 @@ from agentmesh.domain.text import visible
 from agentmesh.tui.board.neighbours_line import neighbours_line
 from agentmesh.tui.commands.calls import ANSWER, Call, Done, Failed
 from agentmesh.tui.commands.messages import ActionDone
+from agentmesh.tui.input.help import Help
 from agentmesh.tui.requests.dialog import RequestDialog
 from agentmesh.tui.requests.field import Field
 from agentmesh.tui.requests.key_guard import KeyGuard
@@ -473,6 +474,67 @@ def test_keys_of_the_first_moment_answer_nothing(monkeypatch):
 
     app = puppet(scene)
     assert app.calls == []
+
+
+@pytest.mark.parametrize("back", ["escape", "f1", "q"])
+def test_the_help_opens_over_a_dialog_and_leads_back_to_it(back):
+    question = request("alpha", question="Why?")
+
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", question))
+        dialog = await opened(show)
+        await show.until(lambda: dialog.focused)
+        await press(show, *"bec", "f1")
+        await show.until(lambda: isinstance(show.app.screen, Help))
+        await press(show, "down", "x", "enter", back)
+        await show.until(lambda: show.app.screen is dialog)
+        await press(show, *"ause", "enter")
+        await closed(show)
+
+    assert answers(puppet(scene)) == [{"text": "because"}]
+
+
+def test_the_help_opens_over_the_choices_by_the_configured_key_and_keeps_the_chosen_one():
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha"))
+        dialog = await opened(show)
+        await press(show, "down", "f10")
+        await show.until(lambda: isinstance(show.app.screen, Help))
+        await press(show, "y", "escape")
+        await show.until(lambda: show.app.screen is dialog)
+        await press(show, "enter")
+        await closed(show)
+
+    assert answers(puppet(scene, keys={"app.help": "f10"})) == [{"decision": "once"}]
+
+
+def test_the_help_opens_in_the_first_moment_of_a_dialog_too(monkeypatch):
+    monkeypatch.setattr("agentmesh.tui.requests.guarded_dialog.GRACE", 3600.0)
+
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha"))
+        await show.until(lambda: isinstance(show.app.screen, RequestDialog))
+        dialog = show.app.screen
+        await press(show, "f1")
+        await show.until(lambda: isinstance(show.app.screen, Help))
+        await press(show, "escape")
+        await show.until(lambda: show.app.screen is dialog)
+
+    assert puppet(scene).calls == []
+
+
+def test_a_request_that_is_settled_below_the_help_is_gone_when_that_is_left():
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha"))
+        await opened(show)
+        await press(show, "f1")
+        await show.until(lambda: isinstance(show.app.screen, Help))
+        await show.board(face("alpha"))
+        assert isinstance(show.app.screen, Help)
+        await press(show, "escape")
+        await closed(show)
+
+    assert puppet(scene).calls == []
 
 
 @pytest.mark.parametrize("grace", [0.0, 3600.0], ids=["later", "in the first moment"])

@@ -98,9 +98,9 @@ class RequestDialog(GuardedDialog[Reply]):
         type_on: Callable[[str], None] = lambda _: None,
     ) -> None:
         """``type_on`` takes words that were typed into the dialog: they are for the input below it."""
-        super().__init__(type_on)
+        super().__init__(keymap, type_on)
         self.request = request
-        self._shown, self._place, self._keymap, self._workdir = shown, place, keymap, workdir
+        self._shown, self._place, self._workdir = shown, place, workdir
         self._draft = draft
         self._choices = Choices(options(request))
         self._field = Field(keymap)

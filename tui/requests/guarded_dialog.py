@@ -18,6 +18,8 @@ from agentmesh.tui.widgets.dialog import Dialog
 if TYPE_CHECKING:
     from textual.timer import Timer
 
+    from agentmesh.tui.input.keys import Keymap
+
 T = TypeVar("T")
 BURST = 0.3
 """Seconds that a letter waits for another one."""
@@ -34,10 +36,10 @@ class GuardedDialog(Dialog[T]):
     marks_with_space: ClassVar[bool] = False
     """Whether a space that follows no letter is a key of its own."""
 
-    def __init__(self, type_on: Callable[[str], None]) -> None:
+    def __init__(self, keymap: Keymap, type_on: Callable[[str], None]) -> None:
         """``type_on`` takes words that were typed into the dialog: they are for the input below it."""
         super().__init__()
-        self._type_on = type_on
+        self._keymap, self._type_on = keymap, type_on
         self._key_guard, self._confirm_guard = KeyGuard(GRACE), KeyGuard(GRACE)
         self._typed = ""
         """A letter that may be the beginning of a word."""
@@ -108,7 +110,7 @@ class GuardedDialog(Dialog[T]):
             return False
         return super().check_action(action, parameters)
 
-    def on_key(self, event: events.Key) -> None:
+    async def on_key(self, event: events.Key) -> None:
         """Handle the keys here, in no widget with a focus, so that the time of each is known."""
         event.stop()
         event.prevent_default()
@@ -118,7 +120,11 @@ class GuardedDialog(Dialog[T]):
             self._hold(event.character)
             return
         self._end_typing()  # a letter, then Enter: the letter is a choice
-        if counts and not self._is_over:
+        if self._is_over:
+            return
+        if self._keymap.has("app.help", event.key):  # at any moment: it answers nothing
+            await self.run_action("app.help")
+        elif counts:
             self.take_key(event)
 
     def _hold(self, character: str) -> None:

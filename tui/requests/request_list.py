@@ -91,7 +91,7 @@ class RequestList(GuardedDialog[Reply]):
     def __init__(
         self, waiting: Sequence[Request], first: Request, keymap: Keymap, type_on: Callable[[str], None]
     ) -> None:
-        super().__init__(type_on)
+        super().__init__(keymap, type_on)
         self._groups = grouped(waiting)
         self._here: UUID = first.id
         """A request of the line that the keys move."""
