@@ -21,7 +21,7 @@ from agentmesh.tui import feed_messages
 from agentmesh.tui.board.terminal_news import TerminalNews
 from agentmesh.tui.commands.calls import Done, Failed
 from agentmesh.tui.commands.messages import ActionDone, CallRequested
-from agentmesh.tui.conversation.memory import Tidying, collect_seldom
+from agentmesh.tui.conversation.memory import Tidying, collect_seldom, free_drawn_lines
 from agentmesh.tui.input.bindings import suspend_binding, textual_keymap
 from agentmesh.tui.input.history import History
 from agentmesh.tui.input.keys import Keymap
@@ -72,6 +72,7 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
         super().__init__(os.environ, look)
         teach_alt_enter()
         keep_pastes_whole()
+        free_drawn_lines()
         # No toast and no tooltip is ever shown, and hiding their place lays the first frame out once more: 5 ms.
         self._disable_notifications = self._disable_tooltips = True
         self._opening = opening

@@ -6,11 +6,13 @@ import gc
 import weakref
 
 import pytest
+from textual.widget import Widget
 
 from agentmesh.tui.conversation.memory import QUIET, DroppedConversations
 from agentmesh.tui.conversation.scrollback import Scrollback
+from agentmesh.tui.conversation.views import LIVE
 from tests.tui.faces import face
-from tests.tui.piloting import Show, puppet
+from tests.tui.piloting import Show, puppet, said
 
 MANY = 12
 
@@ -64,5 +66,20 @@ def test_a_tour_of_many_agents_frees_what_it_has_left(no_collections):
             del current
             await show.press("ctrl+left")
         await show.until(lambda: seen[0]() is None)
+
+    puppet(scene)
+
+
+def test_the_drawn_lines_of_what_was_left_are_freed():
+    async def scene(show: Show) -> None:
+        await show.board(*(face(f"a{number}") for number in range(LIVE + 1)))
+        await show.rows(said(1, "some words"))
+        await show.sees("some words")
+        current = show.app.main.views.current
+        assert current is not None
+        drawn = [weakref.ref(widget._styles_cache) for widget in current.walk_children(Widget)]
+        del current
+        await show.press("ctrl+down", *["ctrl+left"] * LIVE)
+        await show.until(lambda: gc.collect() >= 0 and not any(lines() for lines in drawn))
 
     puppet(scene)

@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from textual._styles_cache import StylesCache
+
 if TYPE_CHECKING:
     from textual.app import App
 
@@ -29,6 +31,17 @@ def collect_seldom() -> None:
     gc.freeze()
     gc.set_threshold(*_COLLECTIONS)
     gc.enable()
+
+
+def free_drawn_lines() -> None:
+    """Let Textual free the drawn lines of widgets that were removed.
+
+    Textual 8.2 caches a method with the object as part of the key, and so keeps the lines of the last 1,024 widgets:
+    70 MiB after half an hour of streamed answers. The method is written for a class, which is the key then.
+    """
+    cached = vars(StylesCache)["get_inner_outer"]
+    if not isinstance(cached, classmethod):
+        StylesCache.get_inner_outer = classmethod(cached)  # type: ignore[assignment]
 
 
 class DroppedConversations:
