@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 
@@ -51,13 +53,28 @@ def test_a_screen_that_is_asked_to_end_keeps_what_was_typed(desk: Desk, rig: Rig
     shown.until("❯ half a thought")
     os.kill(shown.pid, number)
     assert shown.wait() == 128 + number
-    if number == signal.SIGTERM:
-        assert b"\x1b[?1049l" in shown.output, "the terminal is as it was before"
+    assert b"\x1b[?1049l" in shown.output, "the terminal is as it was before"
     again = desk.open()
     again.press("up")
     again.until("❯ half a thought")
     again.press("up")
     again.until("❯ for the root")
+
+
+def test_a_screen_whose_terminal_is_gone_ends_and_keeps_what_was_typed(desk: Desk, rig: Rig):
+    rig.fork("beta")
+    session = rig.one("select session_id::text from agentmesh.agents where id = %s", rig.root)
+    inner = "import pty, sys; pty.spawn(sys.argv[1:])"
+    outer = desk.terminal(sys.executable, "-c", inner, sys.executable, "-m", "agentmesh", "--resume", session)
+    outer.until("❯", "cost ")
+    (screen,) = psutil.Process(outer.pid).children()
+    outer.type("half a thought")
+    outer.until("❯ half a thought")
+    outer.kill()  # closes the terminal in it
+    until(lambda: not screen.is_running() or screen.status() == psutil.STATUS_ZOMBIE, "the end of the screen")
+    again = desk.open()
+    again.press("up")
+    again.until("❯ half a thought")
 
 
 def test_a_killed_terminal_loses_nothing_and_stops_nobody(desk: Desk, rig: Rig):

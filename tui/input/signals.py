@@ -34,7 +34,7 @@ def leave_at_signals(
         late.daemon = True
         late.start()
         if number == signal.SIGHUP:
-            _let_go_of_the_terminal()
+            _let_go_of_a_lost_terminal()
         with suppress(RuntimeError):  # the loop has ended: the program ends already
             loop.call_soon_threadsafe(leave, 128 + number)
 
@@ -43,10 +43,13 @@ def leave_at_signals(
             signal.signal(number, heed)
 
 
-def _let_go_of_the_terminal() -> None:
-    """Read and write nothing from now on: each try would fail, and Textual's threads with it."""
+def _let_go_of_a_lost_terminal() -> None:
+    """Read and write nothing from now on: each try would fail, and Textual's threads with it.
+
+    After a mere ``kill -HUP`` the terminal is still there, and is given back as it was.
+    """
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
-        if stat.S_ISCHR(os.fstat(standard).st_mode):
+        if stat.S_ISCHR(os.fstat(standard).st_mode) and not os.isatty(standard):
             os.dup2(nothing, standard)
     os.close(nothing)
