@@ -175,6 +175,7 @@ class LeasedAgents:
                 return False
             self.active -= hosted.holder in (Holder.THREAD, Holder.QUEUED)
             hosted.holder = Holder.GONE
+            hosted.runner = None  # it refers back, so that only the garbage collector would free its conversation
             if self._hosted.get(hosted.agent.id) is hosted:
                 del self._hosted[hosted.agent.id]
             if not self._hosted:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import gc
 import threading
 
 import pytest
 
+from agentmesh.engine.conversation import Conversation
 from agentmesh.store import waits
-from tests.fixtures.engine import Rig, call, do, say
+from tests.fixtures.engine import Rig, call, do, say, until
 
 WAITING = 200
 
@@ -54,3 +56,15 @@ def test_two_hundred_waiting_agents_hold_no_thread_and_ask_nothing(rig: Rig):
     assert rig.one(listening, "^agentmesh/listener") == 1
     rig.send("root", "a0", "wake up")
     rig.until(lambda: rig.last("a0")[0] == "heard", "the wake-up")
+
+
+def test_an_agent_that_rests_leaves_no_conversation_in_memory(rig: Rig):
+    gc.collect()
+    gc.disable()  # in an idle worker it has no reason to run
+    try:
+        rig.worker()
+        rig.prompt()
+        rig.rest()
+        until(lambda: not [one for one in gc.get_objects() if type(one) is Conversation], "an empty memory")
+    finally:
+        gc.enable()
