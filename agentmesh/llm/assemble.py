@@ -82,6 +82,11 @@ class Assembly:
         """Bytes that the model has written."""
         return self._room.used
 
+    @property
+    def progress(self) -> tuple[object, ...]:
+        """A value that changes with every event that adds something to the answer, be it only tokens used."""
+        return self._room.used, self.usage, self.finish_reason
+
     def add(self, chunk: dict[str, Any]) -> None:
         """Take a chunk of a stream, or a whole answer, and report it; raise ErrorInStream or AnswerTooLong."""
         try:

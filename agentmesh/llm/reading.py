@@ -90,6 +90,7 @@ class Reader:
         if not events:
             return False
         assembly = self._assembly
+        before = assembly.progress
         try:
             for event in events:
                 for text in _documents(event):
@@ -100,6 +101,8 @@ class Reader:
                         assembly.gather(chunk)
         finally:
             assembly.tell()
+        if assembly.progress == before:
+            return False  # else a server that sends empty events would hold the call for ever
         if assembly.finish_reason:
             self._exchange.allow(_AFTER_FINISH)
         elif assembly.touched:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentmesh.domain.cancel import Cancel
+from agentmesh.llm import reading
 from agentmesh.llm.port import CallFailed, Usage, Watch
 from agentmesh.llm.retry import RetryPolicy
 from tests.llm.asking import Log, ask, client, request
@@ -382,6 +383,48 @@ def test_comments_do_not_keep_a_dead_answer_alive():
 def test_slow_drip_is_no_timeout():
     with misbehaving(dripping(*text(*"Hello, slow world"), "[DONE]", every=0.05)) as server:
         assert ask(server, first_token_timeout=10, idle_timeout=0.7).text == "Hello, slow world"
+
+
+@pytest.mark.parametrize(
+    "idle",
+    [
+        delta(),
+        delta(role="assistant", content="", reasoning="", tool_calls=[]),
+        delta(tool_calls=[{"index": 0, "function": {"arguments": ""}}]),
+        USAGE,
+    ],
+    ids=["empty", "blank", "arguments", "usage"],
+)
+def test_events_that_add_nothing_do_not_keep_an_answer_alive(idle):
+    call = {"index": 0, "id": "a", "function": {"name": "bash", "arguments": "{"}}
+    begun = delta(content="Hel", tool_calls=[call])
+    error, _ = failure(dripping(begun, *[idle] * 500, every=0.02), idle_timeout=0.3)
+    assert error.kind == "timeout"
+    assert error.partial is not None
+    assert error.partial.text == "Hel"
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [delta(reasoning="hm ")] * 24,
+        [delta(tool_calls=[{"index": 0, "function": {"name": "bash", "arguments": "x"}}])] * 24,
+        [{"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": n}} for n in range(24)],
+    ],
+    ids=["reasoning", "arguments", "usage"],
+)
+def test_events_that_add_anything_keep_an_answer_alive(events):
+    answer = dripping(delta(content="Hel"), *events, *text("lo"), every=0.05)
+    with misbehaving(answer) as server:
+        assert ask(server, first_token_timeout=10, idle_timeout=0.7).text == "Hello"
+    assert len(server.chats) == 1
+
+
+def test_events_after_the_finish_reason_do_not_hold_the_answer(monkeypatch):
+    monkeypatch.setattr(reading, "_AFTER_FINISH", 0.2)
+    with misbehaving(dripping(*text("Hello"), *[delta()] * 100, USAGE, every=0.02)) as server:
+        reply = ask(server)
+    assert (reply.text, reply.usage.estimated) == ("Hello", True)
 
 
 def test_unpaired_surrogates_and_nul_reach_no_server():
