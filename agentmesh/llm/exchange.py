@@ -26,9 +26,11 @@ class Breakable(Protocol):
 class Exchange:
     """One exchange of the current thread, which begins and ends with its ``with`` block."""
 
-    def __init__(self, cancel: Cancel, seconds: float) -> None:
-        """``seconds``: time from the request to the beginning of its answer."""
+    def __init__(self, cancel: Cancel, seconds: float, setting: str = "") -> None:
+        """``seconds``: time from the request to the beginning of its answer, as ``setting`` says."""
         self.seconds = seconds
+        self.setting = setting
+        """Name of the setting that gave the deadline, for advice; empty if none did."""
         self._cancel = cancel
         self._lock = threading.Lock()
         self._connection: Breakable | None = None
@@ -52,9 +54,10 @@ class Exchange:
         """Whether the exchange should stop."""
         return self._cancel.is_set()
 
-    def allow(self, seconds: float) -> None:
-        """Set the deadline to ``seconds`` from now. It runs for each token."""
+    def allow(self, seconds: float, setting: str = "") -> None:
+        """Set the deadline to ``seconds`` from now, as ``setting`` says if another one does. It runs for each token."""
         self._deadline = time.monotonic() + seconds
+        self.setting = setting or self.setting
 
     @contextlib.contextmanager
     def using(self, connection: Breakable) -> Iterator[None]:

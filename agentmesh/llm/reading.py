@@ -11,7 +11,7 @@ from agentmesh.llm.bounds import AnswerTooLong
 from agentmesh.llm.exchange import Exchange
 from agentmesh.llm.failure import AttemptFailed
 from agentmesh.llm.port import LIMIT
-from agentmesh.llm.provider import Provider
+from agentmesh.llm.provider import IDLE_TIMEOUT, Provider
 from agentmesh.llm.sse import EventTooLong, SseDecoder
 
 _DONE = "[DONE]"
@@ -106,7 +106,7 @@ class Reader:
         if assembly.finish_reason:
             self._exchange.allow(_AFTER_FINISH)
         elif assembly.touched:
-            self._exchange.allow(self._provider.idle_timeout)
+            self._exchange.allow(self._provider.idle_timeout, IDLE_TIMEOUT)
         return False
 
     def _drain(self, chunks: Iterator[bytes]) -> None:

@@ -24,7 +24,7 @@ from agentmesh.llm import listed
 from agentmesh.llm.connections import Connections, ErrorResponse, Hooks, ModelConnection, Send
 from agentmesh.llm.exchange import Exchange
 from agentmesh.llm.failure import AttemptFailed, FailedAnswer, explain
-from agentmesh.llm.provider import Provider
+from agentmesh.llm.provider import IDLE_TIMEOUT, Provider
 from agentmesh.llm.retry import retry_after
 from agentmesh.llm.sdk import openai
 
@@ -149,12 +149,7 @@ class Wire:
         except httpx2.HTTPError as error:
             reason = error
         if exchange.timed_out or isinstance(reason, httpx2.TimeoutException):
-            raise AttemptFailed(
-                "timeout",
-                f"{where} stopped sending before the end of its answer.",
-                hint="Raise the provider's idle_timeout if the server is only slow.",
-                retry=True,
-            )
+            raise _too_slow(where, exchange)
         if reason is not None:
             raise AttemptFailed(
                 "cut",
@@ -196,12 +191,7 @@ class Wire:
         where = f"{provider.named(model)} at {provider.address}"
         is_timeout = exchange.timed_out or isinstance(error, httpx2.TimeoutException)
         if is_timeout and not isinstance(error, httpx2.ConnectTimeout):
-            return AttemptFailed(
-                "timeout",
-                f"{where} accepted the request and did not answer in time.",
-                hint="Raise the provider's first_token_timeout if the server is only slow.",
-                retry=True,
-            )
+            return _too_slow(where, exchange)
         if isinstance(error, httpx2.LocalProtocolError | httpx2.UnsupportedProtocol | httpx2.InvalidURL):
             return AttemptFailed(
                 "bad_request", f"No request can be sent to {where}.", hint="Check base_url and headers."
@@ -229,6 +219,13 @@ class Wire:
 
     def _said(self, error: BaseException) -> str:
         return self._provider.redact(_ERRNO.sub("", str(error))) or type(error).__name__
+
+
+def _too_slow(where: str, exchange: Exchange) -> AttemptFailed:
+    late = "accepted the request and did not answer in time"
+    how = "stopped sending before the end of its answer" if exchange.setting == IDLE_TIMEOUT else late
+    hint = f"Raise {exchange.setting} if the server is only slow." if exchange.setting else ""
+    return AttemptFailed("timeout", f"{where} {how}.", hint=hint, retry=True)
 
 
 def _proxy(base_url: str) -> str:

@@ -359,14 +359,23 @@ def test_events_without_blank_lines_between_are_understood():
 def test_hanging_in_mid_stream_is_a_timeout_with_what_there_was():
     error, requests = failure(hanging(*text("Hel", finish=None)), idle_timeout=0.05)
     assert (error.kind, requests) == ("timeout", 2)
+    assert "model_calls.idle_timeout" in error.hint
+    assert "first_token_timeout" not in error.hint
     assert error.partial is not None
     assert error.partial.text == "Hel"
 
 
-@pytest.mark.parametrize("head", [True, False])
-def test_hanging_before_the_first_word_is_a_timeout(head):
-    error, requests = failure(hanging(head=head), first_token_timeout=0.1)
+@pytest.mark.parametrize(
+    "answer",
+    [hanging(head=False), hanging(), hanging(b": ping\n\n"), hanging(delta(role="assistant"))],
+    ids=["no head", "head", "comment", "role"],
+)
+def test_hanging_before_the_first_word_is_a_timeout(answer):
+    error, requests = failure(answer, first_token_timeout=0.1)
     assert (error.kind, error.partial, requests) == ("timeout", None, 2)
+    assert error.message.endswith("accepted the request and did not answer in time.")
+    assert "model_calls.first_token_timeout" in error.hint
+    assert "idle_timeout" not in error.hint
 
 
 def test_pause_before_the_first_word_is_no_idling():
