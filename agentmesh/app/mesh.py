@@ -196,6 +196,12 @@ class Mesh:
             LOG.warning("%s", self.start_warning)
         return self.database.run(sessions.get, self.database.run(agents.get, root).session_id)
 
+    def context_window(self, model: str) -> int | None:
+        """Return a model's context size in tokens as this mesh's workers know it, None if unknown."""
+        from agentmesh.store import capabilities
+
+        return self.models.context_window(model, self.database.run(capabilities.current, idempotent=True))
+
     def _window_warning(self, model: str, system_prompt: str, tools: Sequence[Mapping[str, Any]]) -> str:
         window = self.models.named_window(model)
         if window is None:

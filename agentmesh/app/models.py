@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmesh.config.api_keys import key_of
@@ -12,7 +12,7 @@ from agentmesh.config.settings import Settings, resolve_model
 from agentmesh.domain.errors import AgentmeshError, NoModel
 
 if TYPE_CHECKING:
-    from agentmesh.domain.rows import Session
+    from agentmesh.domain.rows import Capability, Session
     from agentmesh.llm.provider import Provider
 
 DEMO: Final = "demo"
@@ -148,11 +148,18 @@ class ConfiguredModels:
             hint="Configure it as it was, or begin a new session. A worker that has that server can run this one.",
         )
 
-    def context_window(self, model: str) -> int | None:
-        """Return a model's context size in tokens, None if unknown."""
+    def context_window(self, model: str, learned: Iterable[Capability] = ()) -> int | None:
+        """Return a model's context size in tokens, None if unknown; ``learned``: what workers found out of servers.
+
+        Workers use the same one, except that they may not have asked for the server's list yet.
+        """
+        from agentmesh.llm.capabilities import Capabilities
         from agentmesh.llm.models import Models
 
-        models = Models(self.providers())
+        known = Capabilities()
+        for found in learned:
+            known.heed(found)
+        models = Models(self.providers(), capabilities=known)
         try:
             return models.context_window(model) or self._listed_window(model)
         except AgentmeshError:  # a provider that is not configured here

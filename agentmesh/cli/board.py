@@ -92,7 +92,7 @@ def _lines(mesh: Mesh, agents: list[tuple[AgentView, bool, str]]) -> list[BoardL
 
     known = mesh.database.run(store.details, [agent.id for agent, _, _ in agents], idempotent=True)
     details = {detail.id: detail for detail in known}
-    windows = {model: mesh.models.context_window(model) for model in {detail.model for detail in known}}
+    windows = {model: mesh.context_window(model) for model in {detail.model for detail in known}}
     lines = []
     for agent, asks, session in agents:
         detail = details.get(agent.id)

@@ -26,7 +26,7 @@ def context(agent: str, *, as_json: bool, place: PlaceOptions) -> None:
         ref, _session = find_agent(mesh, place, agent)
         model = mesh.database.run(agents.get, ref.id, idempotent=True).model
         parts = mesh.database.run(contexts.filling, ref.id, idempotent=True)
-        window = mesh.models.context_window(model)
+        window = mesh.context_window(model)
     whole = contexts.total(parts)
     if as_json:
         data = [

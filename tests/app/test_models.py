@@ -9,6 +9,7 @@ import pytest
 from agentmesh.app.models import ConfiguredModels
 from agentmesh.config.schema import Provider
 from agentmesh.config.settings import load
+from agentmesh.domain.rows import Capability
 from agentmesh.llm.simulator.reply import ScriptedReply
 from agentmesh.llm.simulator.server import Simulator
 from tests.llm.misbehaving import good, misbehaving
@@ -48,6 +49,19 @@ def test_the_context_size_is_the_one_that_the_server_lists(tmp_path: Path):
         assert len(server.seen) == 1
         assert {one.name: one.context_window for one in models.offered()}["here/b"] == 4096
     assert models.context_window("nobody/a") is None
+
+
+def test_the_context_size_that_workers_have_learned_is_used_as_they_use_it(tmp_path: Path):
+    with misbehaving(good()) as server:
+        server.models += [{"id": "a", "max_model_len": 8192}, {"id": "b", "max_model_len": 8192}]
+        models = configured(tmp_path, here=Provider(server.url), told=Provider(server.url, context_window=99))
+        learned = [
+            Capability("here", server.url, "a", context_window=2048),
+            Capability("here", "http://elsewhere/v1", "b", context_window=2048),
+            Capability("told", server.url, "a", context_window=2048),
+        ]
+        asked = ("here/a", "here/b", "told/a")
+        assert [models.context_window(model, learned) for model in asked] == [2048, 8192, 99]
 
 
 @pytest.mark.parametrize("listed", [[], [{"id": "a", "meta": [1]}], [{"id": 3, "max_model_len": {}}]])

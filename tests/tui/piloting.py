@@ -87,8 +87,8 @@ class Puppet(MeshApp):
         self.custom: dict[str, CustomCommand] = {}
         place = SimpleNamespace(host="host", os_user="user")
         settings = SimpleNamespace(tui=Tui(theme="dark"), name_among_several="")
-        models = SimpleNamespace(context_window=lambda _model: None)
-        mesh: Any = SimpleNamespace(settings=settings, place=place, has_walls=lambda: True, models=models)
+        mesh: Any = SimpleNamespace(settings=settings, place=place, has_walls=lambda: True)
+        mesh.context_window = lambda _model: None
         opened = Opened(mesh, board().session, WELCOME)
         super().__init__(lambda: opened, keymap=Keymap(keys or {}), look="dark", history=History(None))
         self.animation_level = "none"

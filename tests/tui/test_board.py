@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +11,11 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from agentmesh.domain.attention import Need
+from agentmesh.domain.rows import Capability
 from agentmesh.domain.states import AgentStatus
+from agentmesh.store import capabilities, steps
 from agentmesh.store.board import Elsewhere, Ran
+from agentmesh.store.tx import Database
 from agentmesh.tui.board.board_rows import strip
 from agentmesh.tui.board.board_screen import BoardScreen
 from agentmesh.tui.board.board_table import BoardTable
@@ -23,8 +27,10 @@ from agentmesh.tui.session.watching import Watched, Watching
 from agentmesh.tui.widgets import lines
 from agentmesh.tui.widgets.confirm import Confirm
 from agentmesh.tui.widgets.lines import plain
+from tests.fixtures.mesh import Mesh
 from tests.tui.faces import SESSION, face, id_of, request
 from tests.tui.piloting import Puppet, Show, asked, puppet
+from tests.tui.posted import mesh_of
 
 
 def team() -> tuple[AgentFace, ...]:
@@ -459,3 +465,17 @@ def test_a_board_that_opens_in_the_middle_of_an_answer_shows_its_last_line():
     watching.stream({agent: [StreamedPart(1, 40, "the middle\nof an"), StreamedPart(1, 56, " answer")]})
     watching.stream({agent: [StreamedPart(1, 63, "\nand its end")]})
     assert [one.lines for one in posted] == [{agent: "of an answer"}, {agent: "and its end"}]
+
+
+def test_an_open_board_shows_a_window_that_a_worker_learns_of(mesh: Mesh, db: Database, tmp_path: Path):
+    usage = {"input_tokens": 1000, "output_tokens": 24, "model": "openai/unheard-of"}
+    mesh.run(steps.finish_step, mesh.begin(mesh.root), {"text": "done"}, [], usage)
+    mesh.conn.execute("update agentmesh.agents set model = 'openai/unheard-of' where id = %s", [mesh.root])
+    posted: list[DetailsRead] = []
+    watching = Watching(mesh_of(db, tmp_path, {"OPENAI_API_KEY": "x"}), posted.append)  # type: ignore[arg-type]
+    watching.watch(Watched((mesh.root,)))
+    watching.read(is_tick=True)
+    found = Capability("openai", "https://api.openai.com/v1", "unheard-of", context_window=4096)
+    mesh.run(capabilities.learn, found, "a worker")
+    watching.read(is_tick=True)
+    assert [one.details[mesh.root].context_left for one in posted] == [None, 0.75]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from agentmesh.domain.rows import Capability
+from agentmesh.store import capabilities
 from agentmesh.store.tx import Database
 from agentmesh.tui.session.git_branch import git_branch
 from agentmesh.tui.session.surroundings import CostRate, context_left, place_of
@@ -92,6 +94,9 @@ def test_the_context_left_is_that_of_the_window(mesh: Mesh, db: Database, tmp_pa
     assert 90 <= left <= 100
     assert context_left(ours, mesh.root, "demo/demo") is None
     assert context_left(ours, mesh.root, "openai/unheard-of") is None
+    found = Capability("openai", "https://api.openai.com/v1", "unheard-of", context_window=4096)
+    mesh.run(capabilities.learn, found, "a worker")
+    assert context_left(ours, mesh.root, "openai/unheard-of") == 100
 
 
 def test_the_status_line_shows_what_was_read_around():

@@ -32,7 +32,7 @@ def context(ctx: CommandContext) -> Done:
     """Show what fills the context of the agent in view."""
     model = ctx.run_idempotent(agents.get, ctx.in_view).model
     parts = ctx.run_idempotent(contexts.filling, ctx.in_view)
-    window = ctx.mesh.models.context_window(model)
+    window = ctx.mesh.context_window(model)
     whole = window or max(contexts.total(parts).tokens, 1)
     rows: list[tuple[str | None, ...]] = [
         (part.name, str(part.rows), f"{part.tokens:,}", f"{100 * part.tokens / whole:.1f} %")

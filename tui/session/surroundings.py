@@ -78,7 +78,7 @@ def context_left(mesh: Mesh, agent: AgentId, model: str) -> int | None:
     """Return the free part of the model's window, in per cent as ``/context`` counts it; None: no window is known."""
     from agentmesh.store import context
 
-    window = mesh.models.context_window(model)
+    window = mesh.context_window(model)
     if not window:
         return None
     used = context.total(mesh.database.run(context.filling, agent, idempotent=True)).tokens

@@ -46,7 +46,7 @@ class Watching:
         self._tails: dict[AgentId, str] = {}
         self._is_new = False
         self._windows: dict[str, int | None] = {}
-        """Context windows by model; looking one up takes milliseconds."""
+        """Context windows by model, read again at each tick; looking one up takes milliseconds."""
 
     def watch(self, watched: Watched) -> None:
         """Read these agents from now on."""
@@ -58,6 +58,8 @@ class Watching:
         """Read and post the details, and at a tick what changes slowly."""
         watched, run = self._watched, self._mesh.database.run
         is_due, self._is_new = is_tick or self._is_new, False
+        if is_due:
+            self._windows.clear()  # a worker may have learned of one
         if watched.everywhere and is_due:
             self._everybody.read(watched.agents)
         if not watched.agents:
@@ -72,7 +74,7 @@ class Watching:
 
     def _details(self, one: store.Detail) -> Details:
         if one.model not in self._windows:
-            self._windows[one.model] = self._mesh.models.context_window(one.model)
+            self._windows[one.model] = self._mesh.context_window(one.model)
         window = self._windows[one.model]
         left = max(1 - one.context_tokens / window, 0.0) if window and one.context_tokens else None
         return Details(one.model_calls, one.since, last_line(one.said), left, one.conflicts)
