@@ -161,7 +161,7 @@ class CustomMessage:
         action = _Action(piece, verdict)
         if verdict.decision is Decision.DENY:
             words = refusal(verdict, action.shown).message
-            raise UsageError(f"/{self._command.name}: {words}", hint="/permissions shows the rules, /mode the mode.")
+            raise UsageError(f"/{self._command.name}: {words}", hint="`agentmesh doctor` shows the rules.")
         return action
 
     @property

@@ -204,7 +204,7 @@ def _told_of(text: str, rows: Sequence[Row], tools: Sequence[Mapping[str, Any]])
 
 _FAILED: Final = "the model wrote a tool call that could not be read, twice in a row"
 _FAILED_HINT: Final = (
-    "Nothing of it was run. `/retry`, or choose a model or a server that makes tool calls; "
+    "Nothing of it was run. Try again, or choose a model or a server that makes tool calls; "
     "docs/reference/calls-in-text.md says what is read."
 )
 _CALL_WORDS: Final = (

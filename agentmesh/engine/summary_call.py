@@ -158,7 +158,7 @@ class Compactor:
             return NoSummary(f"the model's context is too small: {why}", hint=_LARGER, kind="context", usage=usage)
         return NoSummary(
             "the context cannot be made smaller: what is left of the conversation is needed for the next answer",
-            hint="/clear or /rewind it, or choose a model with a larger context.",
+            hint="Rewind it, clear it on the screen, or choose a model with a larger context.",
             kind="context",
             usage=usage,
         )

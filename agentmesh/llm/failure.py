@@ -20,6 +20,8 @@ from agentmesh.llm.request import EMPTY_CONTENT, IMAGES
 _RETRIED_REFUSALS = frozenset({408, 409, 425})
 _CHECK_ADDRESS = "Check base_url: for most servers it ends in /v1."
 _LAST_STATUS = 599
+TRY_AGAIN = "Try again, or choose another model."
+"""Advice that is right on the screen, in a shell and in Python; the screen adds its own command."""
 
 
 class AttemptFailed(Exception):
@@ -277,7 +279,7 @@ def _trouble(answer: FailedAnswer, where: str, said: str, text: str, status: int
     if answer.should_retry is not None:
         retry = answer.should_retry
     if kind != "bad_request":
-        hint = "`/retry`, or `/model NAME`."
+        hint = TRY_AGAIN
     elif answer.sentence:
         hint = "Read what the server says."
     else:

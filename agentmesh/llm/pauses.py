@@ -266,7 +266,7 @@ class PauseGate:
     def _gave_up(self, visit: Visit) -> AttemptFailed:
         known, longest = visit.failure, self._policy.longest_pause
         is_away = known is not None and known.away
-        advice = "Check base_url and that the server runs," if is_away else "`/retry` later, `/model NAME`,"
+        advice = "Check base_url and that the server runs," if is_away else "Try again later, choose another model,"
         return AttemptFailed(
             known.kind if known else "overload",
             f"{(known.message if known else self._reason).rstrip('.')}. "

@@ -9,7 +9,7 @@ from typing import Any
 from agentmesh.llm.assemble import Assembly, ErrorInStream
 from agentmesh.llm.bounds import AnswerTooLong
 from agentmesh.llm.exchange import Exchange
-from agentmesh.llm.failure import AttemptFailed
+from agentmesh.llm.failure import TRY_AGAIN, AttemptFailed
 from agentmesh.llm.port import LIMIT
 from agentmesh.llm.provider import IDLE_TIMEOUT, Provider
 from agentmesh.llm.sse import EventTooLong, SseDecoder
@@ -148,15 +148,13 @@ class Reader:
                 raise AttemptFailed(
                     "cut",
                     f"The answer of {self._where} ended in the middle.",
-                    hint="`/retry`, or `/model NAME`.",
+                    hint=TRY_AGAIN,
                     retry=True,
                 )
             if not assembly.finish_reason:
                 assembly.notes.append("The server gave no reason for the end of its answer.")
         elif not assembly.finish_reason:
-            raise AttemptFailed(
-                "empty", f"{self._where} answered with nothing.", hint="Try again, or choose another model.", retry=True
-            )
+            raise AttemptFailed("empty", f"{self._where} answered with nothing.", hint=TRY_AGAIN, retry=True)
         else:
             assembly.notes.append("The model answered without a word.")
             if assembly.finish_reason in ("stop", "tool_calls"):

@@ -23,7 +23,7 @@ from agentmesh.domain.urls import is_openai
 from agentmesh.llm import listed
 from agentmesh.llm.connections import Connections, ErrorResponse, Hooks, ModelConnection, Send
 from agentmesh.llm.exchange import Exchange
-from agentmesh.llm.failure import AttemptFailed, FailedAnswer, explain
+from agentmesh.llm.failure import TRY_AGAIN, AttemptFailed, FailedAnswer, explain
 from agentmesh.llm.provider import IDLE_TIMEOUT, Provider
 from agentmesh.llm.retry import retry_after
 from agentmesh.llm.sdk import openai
@@ -154,7 +154,7 @@ class Wire:
             raise AttemptFailed(
                 "cut",
                 f"The connection to {where} broke in the middle of an answer: {self._said(reason)}",
-                hint="`/retry`, or `/model NAME`.",
+                hint=TRY_AGAIN,
                 retry=True,
             )
 
