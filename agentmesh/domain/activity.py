@@ -8,6 +8,8 @@ from typing import Final
 from agentmesh.domain.text import one_line
 
 _PAUSE: Final = re.compile(r"((?:compacting: )?(?:paused|retrying in) \d+ s)( \(gives up in \d+ s\))?: (.*)", re.DOTALL)
+_LONG: Final = 80
+"""Characters of the longest reason that an operating system gives."""
 _QUEUE: Final = re.compile(r"waiting for (?:the first bill|room in the budget)")
 
 
@@ -33,4 +35,5 @@ def fitted(activity: str, width: int) -> str:
         if room > len(reason):
             tail = max(len(reason), min(room * 3 // 4, room - 1))
             return f"{lead}{why[: room - 1 - tail]}…{why[-tail:]}"
-    return one_line(f"{head}: {reason}", width)
+    # Of a long text, as a proxy's page, the beginning says more: which server failed, with which status.
+    return one_line(f"{head}: {why if len(reason) > _LONG else reason}", width)

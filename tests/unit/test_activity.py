@@ -7,6 +7,7 @@ import pytest
 from agentmesh.domain.activity import fitted, is_held_up
 
 WHY = "openai (model any) at https://models.example.com:8443/v1 cannot be reached: Connection refused"
+PAGE = f"openai (model any) failed (HTTP 502): <html>{'<p>bad gateway</p>' * 20}"
 PAUSED = f"paused 4 s (gives up in 590 s): {WHY}"
 
 
@@ -40,6 +41,8 @@ def test_17_20_the_reason_of_a_pause_stays_in_sight(activity: str, width: int):
             45,
             "paused 20 s: rate-limited by sim (429)",
         ),
+        (f"retrying in 1 s: {PAGE}", 60, "retrying in 1 s: openai (model any) failed (HTTP 502): <htm…"),
+        (f"retrying in 1 s: {PAGE}", 300, f"retrying in 1 s: {PAGE[:282]}…"),
         ("tool: bash with: colons and a long command", 20, "tool: bash with: co…"),
         ("", 40, ""),
     ],
