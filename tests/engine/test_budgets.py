@@ -33,7 +33,7 @@ def test_a_refused_call_ends_the_turn_and_it_goes_on_when_the_budget_is_raised(r
     assert (kind, error["kind"]) == ("error", "limit")
     assert "does not fit into the budget of the session, 1 tokens: used are " in error["error"]
     assert "agentmesh budget AMOUNT" in error["hint"]
-    assert "/retry" in error["hint"]
+    assert error["hint"].endswith("Then a message to it lets it go on.")
     assert len(rig.requests()) == 1
     cap(rig, None)
     rig.db.run(person.retry, rig.agent("root"))

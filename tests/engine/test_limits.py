@@ -38,6 +38,7 @@ def test_a_turn_makes_only_so_many_calls_and_the_next_one_as_many_again(rig: Rig
     assert len(rig.requests()) == 2
     assert error(rig)["error"] == "this turn has made its 2 model calls (max_turns)"
     assert "agentmesh limits --max-turns N" in str(error(rig)["hint"])
+    assert "/retry" not in str(error(rig)["hint"]), "a shell has no such command, and the screen adds it"
     assert rig.one("select activity from agentmesh.v_agents") == "failed"
     rig.run("on")
     assert len(rig.requests()) == 4

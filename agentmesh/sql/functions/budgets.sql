@@ -28,7 +28,7 @@ begin
   end if;
   if mine.refused is not null then
     return jsonb_build_object('refused', mine.refused || jsonb_build_object(
-      'hint', (mine.refused ->> 'hint') || ' Then /retry, or a message to it, lets it go on.'));
+      'hint', (mine.refused ->> 'hint') || ' Then a message to it lets it go on.'));
   end if;
   insert into agentmesh.reservations (agent_id, session_id, epoch, tokens, cost_usd, input_tokens, output_tokens, input_usd, output_usd, is_first, waits, address)
   values (me.id, session.id, me.epoch, case when mine.waits is null then mine.tokens else 0 end, case when mine.waits is null then mine.cost_usd else 0 end,

@@ -6,13 +6,13 @@ declare
 begin
   if session.deadline <= clock_timestamp() then
     return jsonb_build_object('limit', 'max_seconds', 'error', format('the session''s time is over since %s (max_seconds)', to_char(session.deadline at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"')),
-      'hint', 'agentmesh limits --max-time 1h gives it more. Then /retry, or a message to it, lets it go on.');
+      'hint', 'agentmesh limits --max-time 1h gives it more. Then a message to it lets it go on.');
   elsif is_going and me.model_calls - me.turn_calls >= session.max_turns then
     return jsonb_build_object('limit', 'max_turns', 'error', format('this turn has made its %s model calls (max_turns)', session.max_turns),
-      'hint', '/retry, or a message to it, begins another turn. agentmesh limits --max-turns N changes the limit.');
+      'hint', 'A message to it begins another turn. agentmesh limits --max-turns N changes the limit.');
   elsif is_going and me.turn_began <= clock_timestamp() - make_interval(secs => session.max_turn_seconds) then
     return jsonb_build_object('limit', 'max_turn_seconds', 'error', format('this turn has taken its %s seconds (max_turn_seconds)', session.max_turn_seconds),
-      'hint', '/retry, or a message to it, begins another turn. agentmesh limits --max-turn-time SPAN changes the limit.');
+      'hint', 'A message to it begins another turn. agentmesh limits --max-turn-time SPAN changes the limit.');
   end if;
   return null;
 end $$;
