@@ -40,6 +40,14 @@ def parse_any_number(text: str) -> Any:
     return _parsed(text, parse_int=number, parse_float=number, parse_constant=number)
 
 
+def parse_stored(text: str | bytes) -> Any:
+    """Return the value of a column, which is JSON for sure; a whole number that Python does not read becomes a text."""
+    try:
+        return json.loads(text)
+    except ValueError:  # more than 4,300 digits; parse_int is slow, and would be called for each number of each row
+        return json.loads(text, parse_int=number)
+
+
 def _parsed(text: str, **options: Any) -> Any:
     try:
         value = json.loads(text, **options)

@@ -20,9 +20,9 @@ from psycopg.types.json import set_json_loads
 from psycopg.waiting import Ready
 
 from agentmesh.domain.errors import ServerReplaced
+from agentmesh.domain.jsontext import parse_stored
 from agentmesh.domain.log import logger
 from agentmesh.store import lineage
-from agentmesh.store.jsonb import read_json
 
 LOG = logger(__name__)
 
@@ -49,7 +49,7 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
 
     def __init__(self, pgconn: PGconn, row_factory: RowFactory[TupleRow] = tuple_row) -> None:
         super().__init__(pgconn, row_factory)
-        set_json_loads(read_json, self)
+        set_json_loads(parse_stored, self)
         self.made_at: Final = time.monotonic()
         self.admitted_at = self.made_at
         """When (monotonic) its server was last found to be the database."""

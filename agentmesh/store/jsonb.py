@@ -7,7 +7,6 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from agentmesh.domain.jsontext import number
 from agentmesh.domain.text import storable_json
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
@@ -30,14 +29,6 @@ def json_text(value: Any) -> str:
     if "\\u0000" in text or not (text.isascii() or _is_unicode(text)):
         return _encode(storable_json(value))
     return text
-
-
-def read_json(text: str | bytes) -> Any:
-    """Return the value of a column; a whole number over 4,300 digits, which Python does not read, becomes a text."""
-    try:
-        return json.loads(text)
-    except ValueError:  # parse_int would be called for each number of each row
-        return json.loads(text, parse_int=number)
 
 
 def _is_unicode(text: str) -> bool:
