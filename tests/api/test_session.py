@@ -558,7 +558,7 @@ def test_an_argument_of_another_type_is_refused_in_a_sentence(mesh: agentmesh.Me
         (lambda: mesh.start_session(title=odd), "title should be text, not int"),
         (lambda: mesh.start_session(model=odd), "model should be text, not int"),
         (lambda: agentmesh.open(data_dir=odd), "data_dir is no path"),
-        (lambda: agentmesh.open(data_dir=""), "--data-dir should be a path, not empty"),
+        (lambda: agentmesh.open(data_dir=""), "data_dir should be a path, not empty"),
     ):
         with pytest.raises(UsageError, match=f"^{what}"):
             use()
