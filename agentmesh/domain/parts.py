@@ -13,7 +13,9 @@ from agentmesh.domain.urls import canonical
 
 GENERAL_PURPOSE = "general-purpose"
 """The type of a sub-agent whose task names no type."""
-READING = frozenset({"read", "glob", "grep"})
+SEARCHING = frozenset({"glob", "grep"})
+"""Tools whose path is a directory; that of grep may be a file."""
+READING = SEARCHING | {"read"}
 WRITING = frozenset({"write", "edit"})
 COMMANDS = frozenset({"bash", "merge"})
 """Tools that run a command line: a merge runs its check."""

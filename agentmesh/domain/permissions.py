@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from agentmesh.domain.command_prefixes import command_prefix
 from agentmesh.domain.matching import allows, names_any, restricts
-from agentmesh.domain.parts import WRITING, CallPart, parts_of
+from agentmesh.domain.parts import SEARCHING, WRITING, CallPart, parts_of
 from agentmesh.domain.shell import ShellReading
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.urls import parse_url
@@ -222,6 +222,10 @@ def _judge_part(mode: PermissionMode, part: CallPart, rules: Permissions, sessio
 
 def _like(part: CallPart) -> Rule:
     """Return the rule that allows a part and others like it: a command with its subcommand, a folder, a host."""
+    if part.tools & SEARCHING:
+        # The path is a directory: a rule for the one above would open its other files.
+        pattern = "**" if part.text == "." else f"{glob.escape(part.text.rstrip('/'))}/**"
+        return Rule(Decision.ALLOW, "read", pattern)
     if part.tools == WRITING or part.path:
         folder = part.text.rpartition("/")[0]
         pattern = f"{glob.escape(folder)}/**" if folder else glob.escape(part.text)

@@ -190,6 +190,21 @@ def test_always_allows_a_folder_and_a_file_at_the_top_only_where_it_is():
     assert always("/a.py") == ["/a.py"]
 
 
+@pytest.mark.parametrize("tool", ["glob", "grep"])
+def test_always_allows_the_directory_of_a_search_and_nothing_beside_it(tool: str):
+    cases = [("/out/in", "/out/in/**", "/out/b"), ("/etc", "/etc/**", "/b"), ("/o[1]", "/o[[]1]/**", "/o1/b")]
+    for path, pattern, beside in cases:
+        rules = _judge(tool, path=path).always
+        assert rules == (Rule(Decision.ALLOW, "read", pattern),)
+        for again in (path, f"{path}/a/b"):
+            assert _judge(tool, session=rules, path=again).decision is Decision.ALLOW
+            assert _judge("read", session=rules, path=again).decision is Decision.ALLOW
+        assert _judge("read", session=rules, path=beside).decision is Decision.ASK
+    assert _judge(tool, path="/").always == (Rule(Decision.ALLOW, "read", "/**"),)
+    assert _judge(tool, _rules("ask read *"), path="src").always == (Rule(Decision.ALLOW, "read", "src/**"),)
+    assert _judge(tool, _rules("ask read *"), path=".").always == (Rule(Decision.ALLOW, "read", "**"),)
+
+
 def test_always_allows_a_web_host_and_nothing_wider():
     def always(url: str) -> list[str]:
         return [rule.pattern for rule in _judge("web_fetch", url=url).always]
