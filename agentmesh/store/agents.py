@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
@@ -196,16 +197,23 @@ def _renamed(conn: Connection, session: SessionId, who: str) -> str:
 
 
 def _close(conn: Connection, session: SessionId, who: str, asker: AgentId | None) -> str:
-    """Return advice that lists the agents with the closest names or ids, or says that the asker is the only one."""
-    with conn.cursor(row_factory=class_row(Ref)) as cursor:
+    """Return advice: the agents with the closest names, else some that live, or that the asker is the only one."""
+    with conn.cursor(row_factory=dict_row) as cursor:
         known = cursor.execute(statement("agents.labels"), {"session": session}).fetchall()
-    names = difflib.get_close_matches(who, [ref.name for ref in known], n=5, cutoff=0.5)
-    if not names and [ref.id for ref in known] == [asker]:
+    names = difflib.get_close_matches(who, [row["name"] for row in known], n=5, cutoff=0.5)
+    if not names and [row["id"] for row in known] == [asker]:
         return "You are the only agent here. Do the work yourself, and end your turn with the result."
-    chosen = [ref for name in names for ref in known if ref.name == name] or known[:5]
-    labels = ", ".join(f"{ref.name} ({short(ref.id)})" for ref in chosen)
-    found = "Close matches" if names else "Agents here"
-    return f"{found}: {labels}. Use the full id, the name, or 4 or more digits of the id."
+    close = sorted((row for name in names for row in known if row["name"] == name), key=itemgetter("dead"))
+    chosen = close or [row for row in known if not row["dead"]][:5] or known[:5]
+    labels = ", ".join(f"{row['name']} ({short(row['id'])}{', dead' if row['dead'] else ''})" for row in chosen)
+    how = "Use the full id, the name, or 4 or more digits of the id."
+    if close:
+        return f"Close matches: {labels}. {how}"
+    living = chosen[0]["living"]
+    if living <= len(chosen):
+        return f"Agents here: {labels}. {how}"
+    lists = "agentmesh tree --all" if asker is None else "list_agents"
+    return f"{len(chosen)} of the {living} agents here: {labels}. {lists} lists all. {how}"
 
 
 def anywhere(conn: Connection, who: str) -> list[tuple[Ref, SessionId]]:

@@ -113,7 +113,9 @@ class Task:
                     "a sub-agent keeps the schema and the check of its first task",
                     "Leave out schema and check, or leave out agent_id.",
                 )
-            known = self._database.run(agents.resolve, context.session_id, args.agent_id, idempotent=True)
+            known = self._database.run(
+                agents.resolve, context.session_id, args.agent_id, context.agent_id, idempotent=True
+            )
             spec["agent_id"] = str(known.id)
         else:
             spec |= self._new(args, context)

@@ -9,7 +9,7 @@ import pytest
 from agentmesh.domain.errors import AmbiguousAgent, UnknownAgent
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Ref
-from agentmesh.store import agents
+from agentmesh.store import agents, sessions
 from tests.fixtures.mesh import Mesh
 
 pytestmark = pytest.mark.only_rows
@@ -113,6 +113,36 @@ def test_an_agent_that_is_alone_is_told_so(mesh: Mesh):
     with pytest.raises(UnknownAgent) as caught:  # a person is not alone
         mesh.run(agents.resolve, mesh.session, "agent1")
     assert caught.value.hint.startswith("Agents here: root")
+
+
+def test_a_hint_that_lists_some_of_the_living_says_how_many_there_are_and_leaves_out_the_dead(mesh: Mesh):
+    kids = [mesh.fork(mesh.root, f"kid{n}") for n in range(6)]
+    mesh.kill(kids[5])
+    for asker, lists in ((None, "agentmesh tree --all"), (mesh.root, "list_agents")):
+        with pytest.raises(UnknownAgent) as caught:
+            mesh.run(agents.resolve, mesh.session, "zzzz", asker)
+        hint = caught.value.hint
+        assert hint.startswith("5 of the 6 agents here: kid4 (")
+        assert f"). {lists} lists all. Use the full id" in hint
+        assert "kid5" not in hint
+    mesh.kill(kids[0])
+    with pytest.raises(UnknownAgent) as caught:
+        find(mesh, "zzzz")
+    assert caught.value.hint.startswith("Agents here: kid4 (")
+    assert "lists all" not in caught.value.hint
+    with pytest.raises(UnknownAgent) as caught:
+        find(mesh, "kid55")
+    close = caught.value.hint.split(", kid")
+    assert close[0].startswith("Close matches: kid4")
+    assert ", dead)" in close[-1]
+
+
+def test_in_a_session_without_living_agents_the_dead_are_named_as_such(mesh: Mesh):
+    mesh.run(sessions.end_session, mesh.session)
+    with pytest.raises(UnknownAgent) as caught:
+        find(mesh, "zzzz")
+    assert caught.value.hint.startswith("Agents here: root (")
+    assert ", dead)." in caught.value.hint
 
 
 def test_an_agent_that_asks_calls_its_parent_parent(mesh: Mesh):

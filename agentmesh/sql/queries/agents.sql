@@ -64,8 +64,9 @@ select id, session_id, name from agentmesh.agents
 where id between %(first)s and %(last)s order by created_at desc limit 20;
 
 -- name: labels
--- Names and ids of a session's agents, for suggestions.
-select id, name from agentmesh.agents where session_id = %(session)s order by reaped_at nulls first, created_at desc limit 500;
+-- Names and ids of a session's agents, for suggestions, the living first; each with the number of all that live.
+select id, name, status = 'dead' as dead, count(*) filter (where status <> 'dead') over () as living
+from agentmesh.agents where session_id = %(session)s order by dead, reaped_at nulls first, created_at desc limit 500;
 
 -- name: view
 -- The agents of a session as people see them, oldest first, including dead and reaped ones; a limit of null means all.
