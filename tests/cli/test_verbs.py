@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 
 import pytest
@@ -10,6 +11,7 @@ from psycopg.types.json import Jsonb
 
 from agentmesh.cli.wait import _tell_whom
 from agentmesh.domain.states import AgentStatus
+from agentmesh.store import sessions
 from tests.fixtures.mesh import entry
 
 LISTENING = "select count(*) from pg_stat_activity where datname = current_database() and application_name ~ 'listener'"
@@ -138,6 +140,20 @@ def test_send_to_nobody_lists_who_there_is(am, mesh, here):
     done = am("send", "file-raeder", "x")
     assert done.code == 1
     assert "agentmesh: there is no agent 'file-raeder' in this session\n  Close matches: file-reader (" in done.err
+
+
+@pytest.mark.parametrize("refused", ["send --session {} root x", "run --resume {} x", "fork --session {} x y"])
+def test_in_a_session_that_has_ended_the_hint_says_how_to_go_on(am, mesh, here, refused):
+    session = mesh.session_of(here)
+    mesh.run(sessions.end_session, session)
+    done = am(*refused.format(session).split())
+    assert done.code == 1
+    assert "session has ended" in done.err
+    fork, rows = re.findall(r"agentmesh ((?:fork|log) .* --session \w+)", done.err.replace(". ", "\n"))
+    assert am(*rows.split()).code == 0
+    begun = am(*fork.replace("ROW", "0").split())
+    assert begun.code == 0
+    assert "Began session" in begun.err
 
 
 def test_a_path_is_taken_wherever_a_name_is(am, mesh, here):

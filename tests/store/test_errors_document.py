@@ -128,6 +128,11 @@ def dead(mesh: Mesh) -> None:
     mesh.send(None, a)
 
 
+def dead_with_its_session(mesh: Mesh) -> None:
+    mesh.run(sessions.end_session, mesh.session)
+    mesh.send(None, mesh.root)
+
+
 def wait_for_a_stranger(mesh: Mesh) -> None:
     mesh.run(waits.wait_begin, mesh.root, [{"agent_id": "x", "id": str(stranger(mesh))}], 5)
 
@@ -568,7 +573,7 @@ SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
     ],
     "TurnInterrupted": [turn_interrupted],
     "UnknownAgent": [lambda mesh: mesh.send(None, unknown())],
-    "DeadAgent": [dead],
+    "DeadAgent": [dead, dead_with_its_session],
     "OtherSession": [lambda mesh: mesh.send(mesh.root, stranger(mesh)), wait_for_a_stranger],
     "SelfTarget": [
         lambda mesh: mesh.send(mesh.root, mesh.root),

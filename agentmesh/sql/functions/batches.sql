@@ -18,9 +18,7 @@ begin
     return made.running;
   end if;
   perform agentmesh.heed_urgent_mail(me.id);  -- only now: a repeated call has begun already
-  if session.ended_at is not null then
-    perform agentmesh.refuse('AM016', 'the session has ended', 'Start a new one.');
-  end if;
+  perform agentmesh.require_open(session);
   perform agentmesh.require_items(spec, batch.side);
   perform agentmesh.require_room(me, session);
   insert into agentmesh.batches (parent, seq, ordinal, session_id, spec, side, items)

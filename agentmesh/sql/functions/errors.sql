@@ -39,9 +39,28 @@ language plpgsql as $$
 begin
   perform agentmesh.require_agent(agent, id);
   if agent.status = 'dead' then
-    perform agentmesh.refuse('AM011', format('%s is dead', agentmesh.label(agent)), 'Its transcript can still be read. Fork a new agent for more work.');
+    perform agentmesh.refuse('AM011', format('%s is dead', agentmesh.label(agent)), case
+      when (select s.ended_at from agentmesh.sessions s where s.id = agent.session_id) is null then 'Its transcript can still be read. Fork a new agent for more work.'
+      else 'Its session has ended. ' || agentmesh.way_on(agent.session_id, agent.name) end);
   end if;
 end $$;
+
+create function agentmesh.require_open(session agentmesh.sessions) returns void
+language plpgsql as $$
+begin
+  if session.ended_at is not null then
+    perform agentmesh.refuse('AM016', 'the session has ended', agentmesh.way_on(session.id, 'root'));
+  end if;
+end $$;
+
+comment on function agentmesh.require_open is 'Refuse a session that has ended.';
+
+create function agentmesh.way_on(session uuid, agent text) returns text
+language sql immutable as $$
+  select format('Begin a new one with a copy: agentmesh fork --at %1$s:ROW --session %2$s. The rows: agentmesh log %1$s --rows --session %2$s', agent, left(session::text, 8))
+$$;
+
+comment on function agentmesh.way_on is 'The hint at a session that has ended: how a new one goes on with the conversation of an agent.';
 
 create function agentmesh.require_read_committed() returns void
 language plpgsql as $$

@@ -11,9 +11,7 @@ begin
   perform agentmesh.require_read_committed();
   locked := agentmesh.lock_session(guest.session);
   perform agentmesh.require_session(locked, guest.session);
-  if locked.ended_at is not null then
-    perform agentmesh.refuse('AM016', 'the session has ended', 'Start a new one.');
-  end if;
+  perform agentmesh.require_open(locked);
   select a.id into found_id from agentmesh.agents a
   where a.parent_id = locked.root_id and a.external and a.status = 'idle'
     and (a.name = normal or starts_with(a.name, normal || '-') and substr(a.name, length(normal) + 2) ~ '^[0-9]+$')

@@ -21,9 +21,7 @@ begin
     perform agentmesh.fence(parent_row, fork.caller);
     perform agentmesh.require_open_call(fork.parent, fork.caller);
   end if;
-  if session.ended_at is not null then
-    perform agentmesh.refuse('AM016', 'the session has ended', 'Start a new one.');
-  end if;
+  perform agentmesh.require_open(session);
   perform agentmesh.require_living(parent_row, fork.parent);
   perform agentmesh.require_body(fork.prompt) where fork.prompt is not null;
   perform agentmesh.require_type(fork.type), agentmesh.require_effort(fork.effort);

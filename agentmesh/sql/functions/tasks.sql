@@ -22,9 +22,7 @@ begin
     return (select t.child from agentmesh.tasks t where t.parent = me.id and t.seq = (task.caller).seq and t.ordinal = (task.caller).ordinal);
   end if;
   perform agentmesh.heed_urgent_mail(me.id);  -- only now: a repeated call has begun already
-  if session.ended_at is not null then
-    perform agentmesh.refuse('AM016', 'the session has ended', 'Start a new one.');
-  end if;
+  perform agentmesh.require_open(session);
   perform agentmesh.require_body(spec ->> 'prompt');
   if again is not null then
     perform agentmesh.require_living(child, again);
