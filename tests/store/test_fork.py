@@ -228,7 +228,7 @@ def test_a_child_of_a_person_reports_to_its_parent_if_asked_to(mesh: Mesh):
 
 def test_a_type_that_gives_more_rights_than_its_parents_is_refused(mesh: Mesh):
     mesh.conn.execute("update agentmesh.agents set permissions = %s where id = %s", [json([[DENY_WRITE]]), mesh.root])
-    with pytest.raises(Exception, match="may not do more than its parent"):
+    with pytest.raises(BadArgument, match="do not begin with the layers of its parent's"):
         mesh.run(agents.fork, mesh.root, "wide", shape=Shape(definition={**EXPLORE, "permissions": [[]]}))
 
 
@@ -244,6 +244,7 @@ def test_a_type_that_gives_more_rights_than_its_parents_is_refused(mesh: Mesh):
         ({"name": "x", "system_prompt": " "}, "its system prompt"),
         ({"name": "x", "system_prompt": ["y"]}, "its system prompt"),
         ({"name": "x", "permissions": {}}, "its permissions"),
+        ({"name": "x", "permissions": [{"mode": "all"}]}, "its permissions"),
         ({"name": "x", "tools": []}, "more keys"),
     ],
 )
@@ -252,6 +253,12 @@ def test_what_is_no_type_is_refused_and_nothing_is_made(mesh: Mesh, wrong: Any, 
         mesh.run(agents.fork, mesh.root, "x", shape=Shape(definition=wrong))
     assert why in refused.value.message
     assert mesh.one("select count(*) from agentmesh.agents where session_id = %s", mesh.session) == 1
+
+
+@pytest.mark.parametrize("tools", [[None], ["bash", None]])
+def test_tools_without_a_name_are_refused(mesh: Mesh, tools: list[str | None]):
+    with pytest.raises(BadArgument, match=r"so its fork cannot: .*null"):
+        mesh.run(lambda conn: conn.execute("select agentmesh.fork(%s, 'a', 'x', tools => %s)", [mesh.root, tools]))
 
 
 def test_a_fork_has_a_model_with_a_name(mesh: Mesh):

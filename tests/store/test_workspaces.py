@@ -66,6 +66,11 @@ def test_a_tree_that_was_given_is_what_it_is_made_from(mesh: Mesh, trees: Trees)
     assert mesh.run(workspaces.source, trees.of(child).id)[:2] == (tree, True)
     with pytest.raises(BadArgument):
         mesh.run(agents.fork, mesh.root, "child", "work", workspace="own", base="HEAD")
+    with pytest.raises(BadArgument, match="no id of a tree"):
+        mesh.run(agents.fork, mesh.root, "child", "work", base="HEAD")
+    for kind in (None, "shared"):
+        with pytest.raises(BadArgument, match="only a tree of its own"):
+            mesh.run(agents.fork, mesh.root, "child", "work", workspace=kind, base=tree)
     with pytest.raises(BadArgument):
         mesh.run(agents.fork, mesh.root, "child", "work", workspace="mine")
 

@@ -129,3 +129,18 @@ language sql immutable as $$
 $$;
 
 comment on function agentmesh.are_allow_rules is 'Whether a value is null, or a list of at least one rule in which every rule allows something.';
+
+create function agentmesh.are_all(list jsonb, kind text) returns boolean
+language sql immutable as $$
+  select jsonb_typeof(list) is not distinct from 'array'
+    and not exists (select from jsonb_array_elements(case jsonb_typeof(list) when 'array' then list else '[]' end) e where jsonb_typeof(e) <> kind)
+$$;
+
+comment on function agentmesh.are_all is 'Whether a value is a list whose items are all of this kind of JSON.';
+
+create function agentmesh.is_number(value jsonb, most numeric) returns boolean
+language sql immutable as $$
+  select case coalesce(jsonb_typeof(value), 'null') when 'null' then true when 'number' then value::numeric between 0 and most else false end
+$$;
+
+comment on function agentmesh.is_number is 'Whether a value is null, or a number from 0 to this one.';

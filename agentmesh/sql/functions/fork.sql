@@ -24,7 +24,7 @@ begin
   perform agentmesh.require_open(session);
   perform agentmesh.require_living(parent_row, fork.parent);
   perform agentmesh.require_body(fork.prompt) where fork.prompt is not null;
-  perform agentmesh.require_type(fork.type), agentmesh.require_effort(fork.effort);
+  perform agentmesh.require_type(fork.type, parent_row.permissions), agentmesh.require_effort(fork.effort);
   perform agentmesh.require_model(fork.model) where fork.model is not null;
   child.settings_id := agentmesh.settings_of_fork(parent_row, fork.tools, fork.type ->> 'system_prompt', form);
   child.name := agentmesh.free_name(session.id, agentmesh.normal_name(fork.name));
@@ -68,7 +68,7 @@ end $$;
 
 comment on function agentmesh.require_effort is 'Refuse a word that is no level of reasoning; null is the server''s own.';
 
-create function agentmesh.require_type(type jsonb) returns void
+create function agentmesh.require_type(type jsonb, above jsonb) returns void
 language plpgsql as $$
 declare
   wrong text;
@@ -81,8 +81,10 @@ begin
     wrong := 'its name is not of a-z, 0-9, ., _ and -';
   elsif type ? 'system_prompt' and (jsonb_typeof(type -> 'system_prompt') <> 'string' or btrim(type ->> 'system_prompt') = '') then
     wrong := 'its system prompt is no text';
-  elsif type ? 'permissions' and jsonb_typeof(type -> 'permissions') <> 'array' then
+  elsif type ? 'permissions' and not agentmesh.are_all(type -> 'permissions', 'array') then
     wrong := 'its permissions are no list of layers';
+  elsif type ? 'permissions' and not agentmesh.narrows(type -> 'permissions', above) then
+    wrong := 'its permissions do not begin with the layers of its parent''s';
   elsif coalesce(jsonb_typeof(type -> 'halt'), 'boolean') <> 'boolean' or coalesce(jsonb_typeof(type -> 'silent'), 'boolean') <> 'boolean' then
     wrong := 'halt and silent are true or false';
   elsif type - array['name', 'system_prompt', 'permissions', 'halt', 'silent'] <> '{}' then
@@ -93,7 +95,17 @@ begin
   end if;
 end $$;
 
-comment on function agentmesh.require_type is 'Refuse a value that is no definition of an agent type; null is no type. The trigger checks that its permissions only narrow.';
+comment on function agentmesh.require_type is 'Refuse a value that is no definition of an agent type; null is no type. Its permissions only narrow those of its parent (above).';
+
+create function agentmesh.narrows(permissions jsonb, above jsonb) returns boolean
+language sql immutable as $$
+-- The trigger on agents refuses whatever gets past this, but not in words of ours.
+  select permissions = above or not exists (
+    select from jsonb_array_elements(case when above = '[]' then '[[]]' else above end) with ordinality layers (layer, place)
+    where permissions -> (place::integer - 1) is distinct from layer)
+$$;
+
+comment on function agentmesh.narrows is 'Whether permissions are those of the parent, or begin with its layers.';
 
 create function agentmesh.inherit(child uuid, parent uuid, upto bigint, wanted text) returns void
 language plpgsql as $$
@@ -176,7 +188,7 @@ begin
   end if;
   select * into had from agentmesh.settings s where s.id = parent.settings_id;
   names := array(select t.tool #>> '{function,name}' from jsonb_array_elements(had.tools) with ordinality t (tool, n) order by t.n);
-  wider := (select string_agg(w.name, ', ' order by w.n) from unnest(wanted) with ordinality w (name, n) where w.name is null or w.name <> all (names));
+  wider := (select string_agg(coalesce(w.name, 'null'), ', ' order by w.n) from unnest(wanted) with ordinality w (name, n) where w.name is null or w.name <> all (names));
   if wider is not null then
     perform agentmesh.refuse('AM004', format('%s does not have these tools, so its fork cannot: %s', agentmesh.label(parent), left(wider, 200)),
       format('It has: %s.', coalesce(nullif(array_to_string(names, ', '), ''), 'none')));

@@ -45,12 +45,14 @@ declare
   shared agentmesh.workspaces;
   planned uuid;
 begin
+  perform agentmesh.require_tree(tree);
   if coalesce(wanted, 'own') not in ('shared', 'own') then
     perform agentmesh.refuse('AM004', format('%s is no kind of workspace', quote_literal(left(wanted, 60))), 'Give shared or own.');
+  elsif coalesce(wanted, session.workspace) = 'shared' and tree is not null then
+    perform agentmesh.refuse('AM004', 'only a tree of its own begins with another tree', 'Give the workspace own, or leave base out.');
   elsif coalesce(wanted, session.workspace) = 'shared' then
     return parent.workspace_id;
   end if;
-  perform agentmesh.require_tree(tree);
   select * into shared from agentmesh.workspaces w where w.session_id = session.id and w.kind = 'shared';
   if shared.repository is null and shared.problem is not null then
     if wanted is null then
