@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentmesh.domain.errors import DeadAgent, SessionRunning, UnknownSession
+from agentmesh.domain.errors import BadArgument, DeadAgent, SessionRunning, UnknownSession
 from agentmesh.domain.ids import SessionId
 from agentmesh.domain.states import AgentStatus, PermissionMode
 from agentmesh.store import agents, sessions, steps
@@ -49,6 +49,52 @@ def test_limits_not_given_are_the_defaults_and_null_is_no_cap(mesh: Mesh):
     capless = {"max_tokens": None, "max_cost_usd": None, "max_depth": 1}
     root = mesh.run(sessions.start_session, new(limits=capless))
     assert mesh.conn.execute(query, [root]).fetchone() == (1, 16, 64, 1000, None, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("limits => '{\"max_agents\": -5}'", "max_agents cannot be -5"),
+        ('limits => \'{"max_agents": "x"}\'', "max_agents cannot be"),
+        ("limits => '{\"max_depth\": 1e10}'", "max_depth cannot be 10000000000"),
+        ("limits => '{\"max_turns\": 5.0}'", "max_turns cannot be 5.0"),
+        ("limits => '{\"max_agent\": 5}'", "no limit 'max_agent'"),
+        ("limits => '{\"max_tokens\": -1}'", "max_tokens is a whole number"),
+        ("limits => '{\"max_tokens\": 1.5}'", "max_tokens is a whole number"),
+        ('limits => \'{"max_cost_usd": "x"}\'', "max_cost_usd is a number"),
+        ("limits => '{\"max_cost_usd\": 1e8}'", "max_cost_usd is a number"),
+        ("limits => '[]'", "limits are an object"),
+        ("limits => null", "limits are an object"),
+        ("permission_mode => 'zz'", "'zz' is no permission mode"),
+        ("permission_mode => null", "null is no permission mode"),
+        ("model => null", "the model has no name"),
+        ("model => ' '", "the model has no name"),
+        ("workdir => ''", "workdir"),
+        ("host => null", "host"),
+        ("title => null", "title"),
+        ("system_prompt => null", "system_prompt"),
+        ("tools => '[1]'", "tools are a list of objects"),
+        ("tools => null", "tools are a list of objects"),
+        ("permissions => '{}'", "permissions are a list of layers"),
+        ("permissions => '[{}]'", "permissions are a list of layers"),
+        ("workspace => 'mine'", "workspace is shared or own"),
+        ("needs => null", "needs"),
+        ("external => null", "external"),
+    ],
+)
+def test_a_session_with_senseless_values_is_refused_in_words(mesh: Mesh, given: str, why: str):
+    said = dict.fromkeys(("workdir", "host", "os_user", "model", "system_prompt"), "'x'") | {"tools": "'[]'"}
+    said |= dict([given.split(" => ")])
+    call = ", ".join(f"{name} => {value}" for name, value in said.items())
+    with pytest.raises(BadArgument) as refused:
+        mesh.run(lambda conn: conn.execute(f"select agentmesh.start_session({call})"))
+    assert why in refused.value.message
+    assert refused.value.hint
+
+
+def test_a_title_is_a_text(mesh: Mesh):
+    with pytest.raises(BadArgument, match="title"):
+        mesh.run(lambda conn: conn.execute("select agentmesh.rename_session(%s, null)", [mesh.session]))
 
 
 def test_settings_are_shared_and_come_back_as_given(mesh: Mesh):

@@ -241,7 +241,7 @@ def test_each_of_the_two_sessions_can_be_deleted_alone(mesh: Mesh):
 
 
 def test_it_has_the_agents_place_limits_and_rights_and_asks_again(mesh: Mesh):
-    rules = json.dumps([{"deny": ["bash"]}])
+    rules = json.dumps([[{"effect": "deny", "tool": "bash", "pattern": "*"}]])
     mesh.conn.execute("update agentmesh.agents set permissions = %s, model = 'm/x'", [rules])
     mesh.conn.execute(
         "update agentmesh.sessions set permission_mode = 'all', max_cost_usd = 3, max_depth = 2, title = 'old',"

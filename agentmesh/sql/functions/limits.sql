@@ -59,17 +59,18 @@ end $$;
 
 comment on function agentmesh.spawns_refusal is 'Return {"error", "hint"} if the session has made as many agents as it may, otherwise null.';
 
-create function agentmesh.set_limits(session uuid, changes jsonb) returns void
+create function agentmesh.require_limits(limits jsonb) returns void
 language plpgsql as $$
-#variable_conflict use_column
 declare
   name text;
   value jsonb;
   least integer;
   most integer;
 begin
-  perform agentmesh.require_read_committed();
-  for name, value in select * from jsonb_each(set_limits.changes) loop
+  if jsonb_typeof(limits) is distinct from 'object' then
+    perform agentmesh.refuse('AM004', 'limits are an object', 'Give {"max_turns": 50, ...}.');
+  end if;
+  for name, value in select * from jsonb_each(require_limits.limits) loop
     least := case when name in ('max_agents', 'max_living', 'max_unread', 'max_turns', 'max_turn_seconds', 'max_seconds') then 1
                   when name in ('max_depth', 'max_children', 'max_spawns', 'ask_agents') then 0 end;
     most := case name when 'max_seconds' then 315360000 else 2147483647 end;  -- ten years: a session forked from it gets them as an integer too
@@ -78,10 +79,20 @@ begin
         'Limits are max_depth, max_children, max_agents, max_living, max_unread, max_spawns, max_turns, max_turn_seconds, max_seconds, ask_agents.');
     elsif value = 'null' and name in ('max_depth', 'max_children', 'max_agents', 'max_unread') then
       perform agentmesh.refuse('AM004', format('%s must have a value', name), 'Give a number.');
-    elsif value <> 'null' and not (jsonb_typeof(value) = 'number' and value::numeric between least and most and value::numeric % 1 = 0) then
+    elsif value <> 'null' and not (value::text ~ '^[0-9]+$' and value::numeric between least and most) then
       perform agentmesh.refuse('AM004', format('%s cannot be %s', name, left(value::text, 40)), format('Give a whole number from %s to %s.', least, most));
     end if;
   end loop;
+end $$;
+
+comment on function agentmesh.require_limits is 'Refuse limits of a session that do not exist, or values that they cannot have.';
+
+create function agentmesh.set_limits(session uuid, changes jsonb) returns void
+language plpgsql as $$
+#variable_conflict use_column
+begin
+  perform agentmesh.require_read_committed();
+  perform agentmesh.require_limits(set_limits.changes);
   if changes ? 'ask_agents' then
     perform agentmesh.lock_session(set_limits.session);
     perform agentmesh.lock_agents(agentmesh.asking(set_limits.session));

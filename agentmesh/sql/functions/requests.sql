@@ -191,14 +191,22 @@ end $$;
 
 comment on function agentmesh.set_attended is 'Set whether anybody can answer requests of a session.';
 
+create function agentmesh.require_mode(mode text) returns void
+language plpgsql as $$
+begin
+  if require_mode.mode is null or require_mode.mode not in ('ask', 'edits', 'all', 'plan') then
+    perform agentmesh.refuse('AM004', format('%s is no permission mode', coalesce(quote_literal(left(require_mode.mode, 20)), 'null')), 'Give ask, edits, all or plan.');
+  end if;
+end $$;
+
+comment on function agentmesh.require_mode is 'Refuse a word that is no permission mode.';
+
 create function agentmesh.set_mode(session uuid, mode text) returns void
 language plpgsql as $$
 #variable_conflict use_column
 begin
   perform agentmesh.require_read_committed();
-  if set_mode.mode is null or set_mode.mode not in ('ask', 'edits', 'all', 'plan') then
-    perform agentmesh.refuse('AM004', format('%s is no permission mode', coalesce(quote_literal(left(set_mode.mode, 20)), 'null')), 'Give ask, edits, all or plan.');
-  end if;
+  perform agentmesh.require_mode(set_mode.mode);
   perform agentmesh.require_session(agentmesh.lock_session(set_mode.session), set_mode.session);
   perform agentmesh.lock_agents(agentmesh.asking(set_mode.session));
   update agentmesh.sessions s set permission_mode = set_mode.mode where s.id = set_mode.session;

@@ -8,8 +8,21 @@ declare
   session uuid := gen_random_uuid();
   root uuid := gen_random_uuid();
   directory uuid := gen_random_uuid();
+  wrong text := case
+    when coalesce(btrim(start_session.workdir), '') = '' or coalesce(start_session.host, '') = '' or coalesce(start_session.os_user, '') = '' then 'workdir, host and os_user say where it works'
+    when start_session.system_prompt is null or start_session.title is null then 'system_prompt and title are texts'
+    when not agentmesh.are_all(start_session.tools, 'object') then 'tools are a list of objects'
+    when not agentmesh.are_all(start_session.permissions, 'array') then 'permissions are a list of layers'
+    when coalesce(start_session.workspace, '') not in ('shared', 'own') then 'workspace is shared or own'
+    when start_session.needs is null or start_session.external is null then 'needs are a list of texts, and external is true or false'
+    when not agentmesh.is_number(start_session.limits -> 'max_tokens', 9223372036854775807) or start_session.limits ->> 'max_tokens' !~ '^[0-9]+$' then 'max_tokens is a whole number from 0, or null'
+    when not agentmesh.is_number(start_session.limits -> 'max_cost_usd', 1e7) then 'max_cost_usd is a number from 0 to 10 million, or null' end;
 begin
-  perform agentmesh.require_effort(start_session.effort);
+  if wrong is not null then
+    perform agentmesh.refuse('AM004', 'no session can begin so: ' || wrong, 'Leave out what has a default, or begin it with: agentmesh run.');
+  end if;
+  perform agentmesh.require_model(start_session.model), agentmesh.require_effort(start_session.effort), agentmesh.require_mode(start_session.permission_mode);
+  perform agentmesh.require_limits(jsonb_strip_nulls(start_session.limits) - array['max_tokens', 'max_cost_usd']);
   insert into agentmesh.sessions (id, title, workdir, host, os_user, root_id, permission_mode, max_depth, max_children, max_agents, max_unread,
     max_tokens, max_cost_usd, needs, workspace, max_spawns, max_turns, max_turn_seconds, deadline, max_living, ask_agents)
   values (session, left(start_session.title, 200), start_session.workdir, start_session.host, start_session.os_user, root, start_session.permission_mode,
@@ -78,6 +91,9 @@ create function agentmesh.rename_session(session uuid, title text) returns void
 language plpgsql as $$
 #variable_conflict use_column
 begin
+  if rename_session.title is null then
+    perform agentmesh.refuse('AM004', 'a session''s title is a text', 'Give an empty one to take it away.');
+  end if;
   update agentmesh.sessions s set title = left(btrim(rename_session.title), 200) where s.id = rename_session.session;
   if not found then
     perform agentmesh.require_session(null, rename_session.session);
