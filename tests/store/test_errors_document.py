@@ -278,6 +278,12 @@ def mail_read(mesh: Mesh) -> None:
     mesh.conn.execute("select agentmesh.take_back(%s)", [mail])
 
 
+def taken_back_twice(mesh: Mesh) -> None:
+    mail = mesh.send(None, mesh.root)
+    for _ in range(2):
+        mesh.conn.execute("select agentmesh.take_back(%s)", [mail])
+
+
 def external_renamed(mesh: Mesh) -> None:
     mesh.run(agents.rename, mesh.run(external.guest, mesh.session, "guest"), "x")
 
@@ -316,17 +322,25 @@ def too_many_spawns(mesh: Mesh) -> None:
 
 
 def tokens_spent(mesh: Mesh) -> None:
-    limit(mesh, max_tokens=0)
+    limit(mesh, max_tokens=1)
+    mesh.conn.execute("insert into agentmesh.session_usage (session_id, tokens) values (%s, 1)", [mesh.session])
     mesh.fork(mesh.root, "a")
 
 
 def money_spent(mesh: Mesh) -> None:
+    limit(mesh, max_cost_usd=1)
+    mesh.conn.execute("insert into agentmesh.session_usage (session_id, cost_usd) values (%s, 2)", [mesh.session])
+    mesh.fork(mesh.root, "a")
+
+
+def no_money(mesh: Mesh) -> None:
     limit(mesh, max_cost_usd=0)
     mesh.fork(mesh.root, "a")
 
 
 def agents_own_spent(mesh: Mesh) -> None:
-    mesh.run(lambda conn: conn.execute("select agentmesh.set_budget(%s, 'tokens', 0, %s)", [mesh.session, mesh.root]))
+    mesh.run(lambda conn: conn.execute("select agentmesh.set_budget(%s, 'tokens', 1, %s)", [mesh.session, mesh.root]))
+    mesh.conn.execute("update agentmesh.agents set output_tokens = 1 where id = %s", [mesh.root])
     mesh.fork(mesh.root, "a")
 
 
@@ -600,7 +614,7 @@ SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
         lambda mesh: mesh.send(mesh.fork(mesh.root, "b"), mesh.root, "x", reply_to=mesh.send(None, mesh.root)),
         lambda mesh: mesh.send(mesh.root, None, "x", reply_to=mesh.send(None, mesh.root)),
     ],
-    "MailRead": [mail_read, sql("select agentmesh.take_back(999)")],
+    "MailRead": [mail_read, taken_back_twice, sql("select agentmesh.take_back(999)")],
     "TooManyTimers": [too_many_timers],
     "TooManyProcesses": [too_many_processes, too_many_processes_of_the_session],
     "UnknownProcess": [lambda mesh: mesh.run(processes.stop, mesh.session, 999)],
@@ -628,7 +642,7 @@ SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
     "AgentsLimit": [too_many_agents],
     "LivingLimit": [too_many_living],
     "SpawnsLimit": [too_many_spawns],
-    "BudgetSpent": [tokens_spent, money_spent, agents_own_spent],
+    "BudgetSpent": [tokens_spent, money_spent, agents_own_spent, no_money],
     "NameFixed": [lambda mesh: mesh.run(agents.rename, mesh.root, "x"), external_renamed],
     "NameTaken": [
         lambda mesh: mesh.run(agents.rename, mesh.fork(mesh.root, "a"), mesh.name(mesh.fork(mesh.root, "b")))

@@ -212,7 +212,7 @@ def test_unread_words_of_the_user_can_be_taken_back_once(mesh: Mesh):
     mail = mesh.send(None, mesh.root, "steer left")
     assert mesh.run(person.take_back, mail) == "steer left"
     assert mesh.unread(mesh.root) == []
-    with pytest.raises(MailRead):
+    with pytest.raises(MailRead, match="was taken back already"):
         mesh.run(person.take_back, mail)
 
 

@@ -360,9 +360,11 @@ declare
   named text := case when whose.id is null then '' else whose.name || ' ' end;
 begin
   return jsonb_build_object(
-    'error', format('the next model call of %s does not fit into the budget of %s, %s %s: used are %s, reserved for calls that run %s, and this one takes at least %s',
+    'error', case when cap = 0 then format('the budget of %s is 0 %s: %s may make no model call',
+      case when whose.id is null then 'the session' else agentmesh.label(whose) end, unit, agentmesh.label(me))
+    else format('the next model call of %s does not fit into the budget of %s, %s %s: used are %s, reserved for calls that run %s, and this one takes at least %s',
       agentmesh.label(me), case when whose.id is null then 'the session' when whose.id = me.id then 'its own' else agentmesh.label(whose) end,
-      to_char(cap, form), unit, to_char(used, form), to_char(reserved, form), to_char(agentmesh.round_up(needs, 6), form)),
+      to_char(cap, form), unit, to_char(used, form), to_char(reserved, form), to_char(agentmesh.round_up(needs, 6), form)) end,
     'hint', format('Do not retry. A person can raise it: agentmesh budget %sAMOUNT, or /budget %sAMOUNT.', named, named));
 end $$;
 

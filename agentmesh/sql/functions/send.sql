@@ -312,7 +312,9 @@ begin
   select * into found_mail from agentmesh.mail m where m.id = take_back.mail and m.sender is null and not m.automatic;
   if found_mail.id is null then
     perform agentmesh.refuse('AM024', format('there is no message %s of the user', coalesce(take_back.mail::text, 'null')), 'Only your own messages can be taken back.');
-  elsif found_mail.read_at is not null or found_mail.withdrawn_at is not null then
+  elsif found_mail.withdrawn_at is not null then
+    perform agentmesh.refuse('AM024', format('message %s was taken back already', found_mail.id), format('%s never reads it.', agentmesh.label(me)));
+  elsif found_mail.read_at is not null then
     perform agentmesh.refuse('AM024', format('%s has read the message already', agentmesh.label(me)), 'Interrupt it, or write what you want instead.');
   end if;
   update agentmesh.mail m set withdrawn_at = clock_timestamp() where m.id = take_back.mail;
