@@ -18,16 +18,27 @@ from agentmesh.sql import statement
 from agentmesh.store import agents
 from agentmesh.store.call import Lease, caller, scalar
 
+_FEW = 100
+"""Names that a wait may always list, however few agents there are."""
+
 
 def targets(
     conn: Connection, session: SessionId, asked: Sequence[str], waiter: AgentId | None = None
 ) -> list[dict[str, Any]]:
     """Resolve the agents to wait for, in the order asked, with duplicates merged; an entry may carry its error instead.
 
-    A waiter that asks by itself may call its parent "parent".
+    A waiter that asks by itself may call its parent "parent". Raise BadWait for no name, or for more than there are
+    agents: each one that is wrong adds an error to the result, which would have no bound.
     """
     if not asked:
         raise BadWait("from_agents is empty", hint="List agents, or leave it out to wait for a message from anyone.")
+    if len(asked) > _FEW:
+        most = max(_FEW, scalar(conn, statement("waits.agents"), {"session": session}, int))
+        if len(asked) > most:
+            raise BadWait(
+                f"from_agents has {len(asked)} names, the most here is {most}",
+                hint="Name each agent of the session once, or leave it out to wait for a message from anyone.",
+            )
     resolved: dict[Any, dict[str, Any]] = {}
     for who, found in zip(asked, agents.resolve_all(conn, session, asked, waiter), strict=True):
         if isinstance(found, Ref):

@@ -274,6 +274,19 @@ def test_a_waiter_calls_its_parent_parent_and_a_root_that_has_none_fails_nobody_
     assert other["id"] == str(a)
 
 
+def test_a_list_with_more_names_than_the_session_has_agents_is_refused(mesh: Mesh):
+    for n in range(2):
+        mesh.fork(mesh.root, f"a{n}")
+    names = [f"zz{n}" for n in range(101)]
+    with pytest.raises(BadWait, match="from_agents has 101 names, the most here is 100") as refused:
+        mesh.run(waits.targets, mesh.session, names)
+    assert "once" in refused.value.hint
+    assert len(mesh.run(waits.targets, mesh.session, names[:100])) == 100
+    mesh.conn.execute("update agentmesh.sessions set max_children = 200, max_agents = 200")
+    made = [mesh.fork(mesh.root, f"b{n}") for n in range(101)]
+    assert len(mesh.run(waits.targets, mesh.session, list(map(str, made)))) == 101
+
+
 def test_an_empty_list_is_refused(mesh: Mesh):
     call = mesh.call(mesh.root, "wait")[0]
     with pytest.raises(BadWait, match="empty"):

@@ -16,3 +16,7 @@ from agentmesh.wait where waiter = %(waiter)s;
 -- name: still_open
 -- How many of the awaited agents must still be waited for.
 select count(*) from agentmesh.open_waits where waiter = %(waiter)s;
+
+-- name: agents
+-- How many agents the session has made.
+select count(*) from agentmesh.agents where session_id = %(session)s;
