@@ -22,7 +22,7 @@ def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
     """Return the arguments and a note on ignored ones; raise ToolError in words that a model can act on.
 
     Values are converted if nothing is lost: ``"30"`` for 30, 5 for ``"5"``, a JSON string for a list, an object for its
-    JSON. Unknown keys are ignored.
+    JSON. Unknown keys are ignored, and so is a null for an argument that has a default and takes none.
     """
     try:
         given = jsontext.parse(arguments or "{}")
@@ -34,7 +34,8 @@ def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
     if not isinstance(given, dict):
         raise ToolError(f"the arguments of {tool.name} must be a JSON object", _shape(tool))
     fields = _names(tool.args)
-    if tool.args.model_config.get("extra") == "allow":  # a foreign program reads them, and decides which keys it knows
+    foreign = tool.args.model_config.get("extra") == "allow"
+    if foreign:  # a foreign program reads them, and decides which keys it knows
         unknown, known = [], given
     else:
         unknown = [key for key in given if key not in fields]
@@ -43,6 +44,7 @@ def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
         try:
             parsed = tool.args.model_validate(known)
         except ValidationError as error:
+            known = known if foreign else _without_nulls(known, error, tool.args)
             parsed = tool.args.model_validate(_with_texts(known, error, arguments))
     except ValidationError as error:
         raise ToolError(f"{tool.name} cannot read its arguments: {_problems(error)}", _shape(tool, unknown)) from error
@@ -52,6 +54,16 @@ def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
 def _names(args: type[BaseModel]) -> list[str]:
     """Return the arguments as the model names them: a field has an alias if pydantic uses its name itself."""
     return [field.alias or name for name, field in args.model_fields.items()]
+
+
+def _without_nulls(known: dict[str, Any], error: ValidationError, args: type[BaseModel]) -> dict[str, Any]:
+    """Return the arguments without each refused null that stands for an argument with a default.
+
+    Models that were trained on strict schemas write null for every optional argument that they leave out.
+    """
+    optional = {field.alias or name for name, field in args.model_fields.items() if not field.is_required()}
+    refused = {problem["loc"][0] for problem in error.errors(include_url=False) if problem["loc"]}
+    return {key: value for key, value in known.items() if value is not None or key not in optional & refused}
 
 
 def _with_texts(known: dict[str, Any], error: ValidationError, arguments: str) -> dict[str, Any]:

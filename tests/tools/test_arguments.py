@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, cast
 
@@ -70,6 +71,36 @@ def test_17_11_text_and_numbers_stay_what_they_are():
     assert read("send", '{"to": "a", "message": "5.0"}').message == "5.0"
     assert read("wait", '{"timeout": "30"}').timeout == 30
     assert read("wait", '{"timeout": 30, "from_agents": null}').from_agents is None
+
+
+def optional_arguments(tool: str) -> list[str]:
+    return [field.alias or name for name, field in TOOLS[tool].args.model_fields.items() if not field.is_required()]
+
+
+GIVEN = {
+    "ask_user": {"question": "x"}, "bash": {"command": "x"}, "edit": {"path": "a", "old": "x", "new": "y"},
+    "fork": {"name": "x", "prompt": "x"}, "glob": {"pattern": "*"}, "grep": {"pattern": "x"}, "merge": {"agent": "x"},
+    "process": {}, "read": {"path": "a"}, "send": {"to": "a", "message": "x"}, "wait": {},
+    "task": {"description": "x", "prompt": "x"}, "web_fetch": {"url": "https://a.b"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", GIVEN)
+def test_an_optional_argument_that_is_null_counts_as_left_out(tool):
+    left_out = read(tool, json.dumps(GIVEN[tool]))
+    nulls = dict.fromkeys(optional_arguments(tool))
+    assert read(tool, json.dumps(nulls | GIVEN[tool])) == left_out
+    assert arguments.read(TOOLS[tool], json.dumps(nulls | GIVEN[tool]))[1] is None
+
+
+def test_a_null_besides_a_number_for_a_text_is_left_out_too():
+    found = read("grep", '{"pattern": 5, "path": null, "context": null}')
+    assert (found.pattern, found.path, found.context) == ("5", ".", 0)
+
+
+def test_a_required_argument_that_is_null_is_refused_by_its_name():
+    with pytest.raises(ToolError, match=r"arguments: path: should be text, not null$"):
+        read("read", '{"path": null, "offset": null}')
 
 
 @pytest.mark.parametrize(
