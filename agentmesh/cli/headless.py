@@ -32,7 +32,9 @@ from agentmesh.domain.figures import plural
 from agentmesh.domain.ids import AgentId, short
 from agentmesh.domain.rows import AgentView, Row, Session
 from agentmesh.domain.states import AgentStatus, Kind
-from agentmesh.store import agents, mailbox, person
+from agentmesh.store import agents, mailbox, person, processes, timers
+from agentmesh.store.processes import Process
+from agentmesh.store.timers import Timer
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
@@ -73,6 +75,10 @@ class Result:
     """Errors of agents below the root whose last turn failed, by path."""
     unfinished: dict[str, str] = field(default_factory=dict)
     """For each agent below the root whose last answer is not whole: what is wrong with it, by path."""
+    processes: Sequence[Process] = ()
+    """Commands in the background that ended with the run, and those that go on with another worker."""
+    timers: Sequence[Timer] = ()
+    """Messages that are due later."""
     remark: str = ""
     """A remark for people about the root's last answer."""
 
@@ -108,6 +114,8 @@ class Headless:
         """The last error's content of each agent below the root whose last turn failed."""
         self._answers: dict[AgentId, dict[str, Any]] = {}
         """The last answer's content of each agent below the root that has ended a turn with one."""
+        self._ended: set[int] = set()
+        """Numbers of the commands in the background that this run has ended."""
 
     def run(
         self,
@@ -126,6 +134,7 @@ class Headless:
         started = time.monotonic()
         before = self._following.skip()
         worker = make_worker(self._mesh, session=self._session.id, concurrency=concurrency)
+        self._mesh.processes.end_at_rest = True
         with Changes(self._mesh, [self._session.id]) as wakes, stoppable(wakes.poke, _FAREWELL) as stop, self._progress:
             if prompt is None:
                 self._go_on()
@@ -141,6 +150,7 @@ class Headless:
                 self._interrupt(wakes, "The reader of the events has left. ")
                 raise Interrupted("nobody read the events to their end") from None
             finally:
+                self._end_commands()
                 worker.stop()
                 if worker.failed:
                     raise worker.failed
@@ -183,7 +193,10 @@ class Headless:
                 heard = None
                 continue
             if not running:
-                return
+                if not self._end_commands():
+                    return
+                heard = None  # a command may have ended by itself meanwhile, and woken its owner
+                continue
             left = _TICK if deadline is None else min(_TICK, deadline - time.monotonic())
             if (stop_asked := stop.asked) or left <= 0:
                 self._result.status = "interrupted" if stop_asked else "timeout"
@@ -191,6 +204,17 @@ class Headless:
                 self._interrupt(wakes, "" if stop_asked else "The time limit passed. ")
                 return
             heard = wakes.wait(left, running)
+
+    def _end_commands(self) -> bool:
+        """End the commands that this run's agents left in the background; return whether there were any.
+
+        Whether one would ever end cannot be told: a server looks like a build. An agent that needs the end waits for
+        it, and works as long: so no command that is left when all rest keeps a run from ending.
+        """
+        background = self._mesh.processes
+        were_any = background.any_running
+        self._ended |= {key.process for key in background.end()}
+        return were_any and not background.any_running
 
     def _interrupt(self, wakes: Changes, why: str) -> None:
         """Interrupt the agents until all rest or the time for it ends; report events meanwhile."""
@@ -251,6 +275,7 @@ class Headless:
             result.status = "limit" if self._last_error.get("kind") == "limit" else "failed"
             result.error, result.hint = error, str(self._last_error.get("hint", ""))
         self._conclude_children(after)
+        self._conclude_background()
         if result.status == "completed":
             result.remark = _remark(self._last_answer, result.text)
         result.agents = len(after)
@@ -273,6 +298,14 @@ class Headless:
             self._result.status = "limit"
             self._result.error = f"the root is done, but {who}: {first.get('error')}"
             self._result.hint = str(first.get("hint", ""))
+
+    def _conclude_background(self) -> None:
+        """Record which commands ended with the run, and what it leaves to another worker."""
+        run, session = self._mesh.database.run, self._session.id
+        known = run(processes.listed, session, idempotent=True)
+        going_on = [one for one in known if one.state == "running" and not one.without_worker]
+        self._result.processes = [one for one in known if one.id in self._ended and one.state == "killed"] + going_on
+        self._result.timers = run(timers.pending, session, idempotent=True)
 
 
 def _tell_nobody(_event: events.Event) -> None:

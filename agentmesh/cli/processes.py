@@ -46,7 +46,7 @@ def processes(*, stop: int | None, output: int | None, as_json: bool, place: Pla
         else:
             found = mesh.database.run(store.listed, session.id, idempotent=True)
             if as_json:
-                emit([_data(one) for one in found])
+                emit([process_data(one) for one in found])
             for one in () if as_json else found:
                 print(_line(one))
             if not found:
@@ -71,7 +71,7 @@ def _print_output(mesh: Mesh, session: Session, process: int, *, as_json: bool) 
     if one is None:
         raise UnknownProcess(f"there is no process {process}", hint="agentmesh processes lists them.")
     if as_json:
-        emit({**_data(one), "output": one.output})
+        emit({**process_data(one), "output": one.output})
     else:
         print(printable(one.output), end="" if one.output.endswith("\n") else "\n")
 
@@ -89,7 +89,8 @@ def _line(one: Process) -> str:
     return f"{one.id}  {state_words(one)}  {started}  {one.agent_name}: {one_line(one.command, _WIDTH)}"
 
 
-def _data(one: Process) -> dict[str, object]:
+def process_data(one: Process) -> dict[str, object]:
+    """Return it as ``--json`` prints it."""
     return {
         "process_id": one.id,
         "agent": {"agent_id": one.agent_id, "name": one.agent_name},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,12 +34,17 @@ if TYPE_CHECKING:
     from agentmesh.app import Mesh
     from agentmesh.app.custom_message import MessageText
     from agentmesh.cli.headless import Result
+    from agentmesh.store.processes import Process
 
 _MODES = [str(mode) for mode in PermissionMode]
 _MOST_RULES = 8
 """Rules that are named at the end; if there are more, naming the mode is shorter."""
 _FAILED = 5
 """Agents whose errors are printed at the end of a run."""
+_NAMED = 3
+"""Commands in the background that a line names; the others are counted."""
+_COMMAND = 80
+"""Letters of such a command."""
 _SECONDS = Number(min=0, min_open=True)
 
 
@@ -81,8 +87,10 @@ def run(
 
     Text that is piped in besides a PROMPT goes with it: git diff | agentmesh run "Review this". A PROMPT of /NAME with
     arguments sends the custom command or skill of that name. `@shot.png` in a PROMPT that is an argument shows that
-    image of this directory to the model. Ends when the root and all others are idle or dead. Ctrl+C
-    interrupts all agents; a second one leaves at once.
+    image of this directory to the model. Ctrl+C interrupts all agents; a second one leaves at once.
+
+    Ends when the root and all others are idle or dead. What they left running in the background ends then: an agent
+    that needs the end of a command waits for it.
 
     With --resume or --continue, and without a PROMPT, agents that had not finished work on, and the root's last turn
     is run again if it failed or was interrupted.
@@ -224,6 +232,7 @@ def _sum_up(session: Session, result: Result) -> None:
         say(f"So it is with {len(result.unfinished) - _FAILED} more; agentmesh log NAME shows each.")
     if result.remark:
         say(f"The root's last answer is {result.remark}.")
+    _sum_up_background(result)
     for flag, tools in sorted(result.refused.items()):
         rules = result.allow.get(flag, [])
         ways = [" ".join(allow_options(rules))] if rules and len(rules) <= _MOST_RULES else []
@@ -235,8 +244,34 @@ def _sum_up(session: Session, result: Result) -> None:
         say(f"Nobody was here to answer {questions}. In the terminal UI agents can ask: --resume {short(session.id)}")
 
 
+def _sum_up_background(result: Result) -> None:
+    """Print which commands ended with the run, and what it leaves to another worker."""
+    ended = [one for one in result.processes if one.state != "running"]
+    going_on = [one for one in result.processes if one.state == "running"]
+    if ended:
+        say(f"Ended with the run: {_commands(ended)}. A run goes on only while an agent works, or waits for a command.")
+    if going_on:
+        say(f"Goes on with another worker: {_commands(going_on)}. agentmesh processes --stop ID ends one.")
+    if result.timers:
+        first = f"{result.timers[0].due_at.astimezone():%Y-%m-%d %H:%M:%S}"
+        say(
+            f"Due later, if a worker runs then (agentmesh worker): {plural(len(result.timers), 'message')}, "
+            f"the first at {first}."
+        )
+
+
+def _commands(of: Sequence[Process]) -> str:
+    """Return how many commands these are, and what the first of them say."""
+    named = "; ".join(f"{one.agent_name}: {one_line(one.command, _COMMAND)}" for one in of[:_NAMED])
+    more = f"; and {len(of) - _NAMED} more" if len(of) > _NAMED else ""
+    return f"{plural(len(of), 'command')} in the background ({named}{more})"
+
+
 def _data(session: Session, result: Result) -> dict[str, Any]:
     """Return the last line of ``--json``."""
+    from agentmesh.cli.processes import process_data
+    from agentmesh.cli.timers import timer_data
+
     data = asdict(result)
     ended = (
         {"result": data.pop("text")} if result.status == "completed" else {"error": result.error, "hint": result.hint}
@@ -249,6 +284,8 @@ def _data(session: Session, result: Result) -> dict[str, Any]:
         {"allow_with": flag, "allow_rules": result.allow.get(flag, []), "tools": sorted(tools)}
         for flag, tools in sorted(result.refused.items())
     ]
+    data["processes"] = [process_data(one) for one in result.processes]
+    data["timers"] = [timer_data(one) for one in result.timers]
     root = {"agent_id": session.root_id, "name": "root", "parent_id": None}
     return {"type": "result", **root, "session_id": session.id, **data, **ended}
 

@@ -85,7 +85,7 @@ def timers(*, cancel: int | None, as_json: bool, place: PlaceOptions) -> None:
             return
         found = mesh.database.run(store.pending, session.id, idempotent=True)
         if as_json:
-            emit([_data(one) for one in found])
+            emit([timer_data(one) for one in found])
         for one in () if as_json else found:
             print(_line(one))
         if not found:
@@ -105,7 +105,8 @@ def _line(timer: Timer) -> str:
     return f"{head}  {timer.sender_name} to {timer.recipient_name}: {one_line(timer.body, _WIDTH)}"
 
 
-def _data(timer: Timer) -> dict[str, object]:
+def timer_data(timer: Timer) -> dict[str, object]:
+    """Return it as ``--json`` prints it."""
     return {
         "timer_id": timer.id,
         "sender": timer.sender_name,

@@ -18,6 +18,8 @@ class CancelReason(StrEnum):
     """Another worker owns the agent: nothing more is written."""
     STOP = "stop"
     """This worker stops: the agent is handed over."""
+    OVER = "over"
+    """The run is over: a command in the background ends with it."""
     SILENT = "silent"
     """The model of a sub-agent was silent for too long: its task ends."""
 

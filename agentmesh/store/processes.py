@@ -83,10 +83,21 @@ def unwatch(conn: Connection, key: ProcessKey) -> bool:
 
 
 def finish(
-    conn: Connection, key: ProcessKey, state: str, exit_code: int | None, output: str, written: int, note: str = ""
+    conn: Connection,
+    key: ProcessKey,
+    state: str,
+    exit_code: int | None,
+    output: str,
+    written: int,
+    note: str = "",
+    *,
+    quiet: bool = False,
 ) -> bool:
-    """Store how a process ended, and tell its owner; return False if its end is stored already."""
-    ended = {"state": state, "exit_code": exit_code, "note": storable(note) or None}
+    """Store how a process ended, and tell its owner; return False if its end is stored already.
+
+    ``quiet``: an idle owner reads of it in its next turn, and is not woken.
+    """
+    ended = {"state": state, "exit_code": exit_code, "note": storable(note) or None, "quiet": quiet}
     values = {**_named(key), **ended, "output": storable(output), "written": written}
     return scalar(conn, statement("processes.finish"), values, bool)
 

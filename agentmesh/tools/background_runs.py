@@ -7,6 +7,7 @@ the next tick of another one does.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,6 +51,8 @@ class Processes:
     """Starts processes in the background and looks after them."""
 
     def __init__(self, database: Database, spawner: Spawner) -> None:
+        self.end_at_rest = False
+        """Whether this program calls ``end`` once no agent works. Agents that start a process are told so."""
         self._database = database
         self._spawner = spawner
         self._lock = threading.Lock()
@@ -100,17 +103,28 @@ class Processes:
                 if (one.key.session, one.key.process) in over:
                     one.cancel.set(CancelReason.KILL)
 
+    def end(self) -> set[ProcessKey]:
+        """End all processes because the work that they are part of is over; return those that were ended.
+
+        An idle owner is not woken: it reads of the end in its next turn.
+        """
+        return {one.key for one in self._end_all(CancelReason.OVER) if one.cancel.reason is CancelReason.OVER}
+
     def close(self) -> None:
         """End all processes, and store that they are lost; idempotent."""
         self._closing.set()
+        self._end_all(CancelReason.STOP)
+        self._spawner.close()
+
+    def _end_all(self, why: CancelReason) -> Sequence[_Running]:
         with self._lock:
             running = list(self._running)
         for one in running:
-            one.cancel.set(CancelReason.STOP)
+            one.cancel.set(why)
         for one in running:
             if one.thread is not None:
                 one.thread.join(_CLOSE)
-        self._spawner.close()
+        return running
 
     # The thread of one process.
 
@@ -152,6 +166,8 @@ class Processes:
     def _ended(self, one: _Running, finished: FinishedProcess, walled: Walled) -> tuple[str, int | None, str]:
         if finished.timed_out:
             return "killed", None, f"It ran for {LONGEST / 3600:g} h"
+        if finished.stopped and one.cancel.reason is CancelReason.OVER:
+            return "killed", None, "It ended with the run, because no agent worked any more"
         if finished.stopped and one.cancel.is_set():
             return "lost" if one.cancel.reason is CancelReason.STOP else "killed", None, ""
         if finished.stopped or finished.exit_code is None:
@@ -181,9 +197,10 @@ class Processes:
     def _finish(self, one: _Running, state: str, code: int | None, note: str) -> None:
         """Store the end. Only this process knows it, so it tries until it stops itself."""
         what = (one.key, state, code, one.capture.text(), one.capture.written, note)
+        quiet = state == "killed" and one.cancel.reason is CancelReason.OVER
         while True:
             try:
-                self._database.run(processes.finish, *what, idempotent=True)
+                self._database.run(processes.finish, *what, quiet=quiet, idempotent=True)
             except DatabaseError as error:
                 LOG.warning("the end of process %s cannot be stored yet: %s", one.key.process, error)
             else:

@@ -27,6 +27,9 @@ _MOST_BYTES = 128 * 1024 - 1
 """The most bytes that a command in the background has: Linux starts none with a longer argument."""
 _MOST_WATCHED = 1000
 """Bytes of a pattern."""
+_ENDS_AT_REST = (
+    "It ends with this run, once no agent works. If you need its result, call wait before you end your turn."
+)
 
 
 class BashArgs(BaseModel):
@@ -96,7 +99,8 @@ class Bash(Described):
         walled = until_end.enter_context(around)
         number = self._processes.start(args.command, args.watch, walled, until_end, context)
         started: dict[str, Any] = {"process_id": number, "state": "running"}
-        return _noting(started, " ".join(filter(None, [walled.warning, _mistaken(args.command, context)])))
+        notes = [walled.warning, _mistaken(args.command, context), _ENDS_AT_REST * self._processes.end_at_rest]
+        return _noting(started, " ".join(filter(None, notes)))
 
     def _run(self, walled: Walled, args: BashArgs, context: ToolContext) -> FinishedProcess:
         try:

@@ -13,6 +13,7 @@ import pytest
 
 from agentmesh.domain.errors import DatabaseUnreachable
 from agentmesh.llm.simulator.reply import ScriptedReply
+from agentmesh.store import processes
 from tests.fixtures.engine import Rig, call, do, say
 from tests.fixtures.proxy import Proxy
 
@@ -110,6 +111,36 @@ def test_the_end_of_the_session_ends_its_processes(rig: Rig):
     rig.end()
     rig.until(lambda: is_gone(pid), "its end")
     assert state(rig) == "killed"
+
+
+def test_a_process_that_ends_with_the_work_of_a_run_wakes_nobody(rig: Rig):
+    rig.script("root", background("echo built; echo x >pid; exec sleep 1000"), say("started"), say("I know"))
+    parts = rig.worker()
+    assert rig.run() == "started"
+    pid = host_pid(rig)
+    assert [key.process for key in parts.processes.end()] == [1]
+    assert is_gone(pid)
+    assert not parts.processes.any_running
+    assert (state(rig), rig.status(), rig.last()[0]) == ("killed", "idle", "started")
+    assert "(echo built; echo x >pid; exec sleep 1000) was stopped. It ended with the run" in mail(rig)[0]
+    assert rig.one("select count(*) from agentmesh.mail where read_at is null") == 0
+    assert rig.run("what about it?") == "I know"
+    assert "was stopped" in json.dumps(rig.requests()[-1].body)
+
+
+def test_a_process_that_was_stopped_before_the_run_ends_wakes_its_owner(rig: Rig):
+    """Its end was asked for, so its owner is told of it as promised."""
+    rig.script(
+        "root", background("trap '' TERM; echo x >pid; while :; do sleep 1000; done"), say("started"), say("seen")
+    )
+    parts = rig.worker(tick=600.0)
+    assert rig.run() == "started"
+    host_pid(rig)
+    rig.db.run(processes.stop, rig.one("select session_id from agentmesh.agents where id = %s", rig.root), 1)
+    parts.processes.tend()
+    assert parts.processes.end() == set()
+    rig.rest()
+    assert (state(rig), rig.last()[0]) == ("killed", "seen")
 
 
 def host_pid(rig: Rig) -> int:

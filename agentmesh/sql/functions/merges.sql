@@ -265,7 +265,7 @@ end $$;
 
 comment on function agentmesh.close_merge_call is 'Write the result of the call that asked for a merge, if there is one that has none yet.';
 
-create function agentmesh.tell_quietly(recipient uuid, sender uuid, body text) returns void
+create function agentmesh.tell_quietly(recipient uuid, sender uuid, body text, about text default 'merge') returns void
 language plpgsql as $$
 #variable_conflict use_column
 -- An idle agent has it as a row at once, and needs no turn to read it. Nobody dead is told, or tells.
@@ -279,7 +279,7 @@ begin
     return;
   end if;
   insert into agentmesh.mail (session_id, sender, recipient, body, automatic, about)
-  values (to_agent.session_id, nullif(from_id, to_agent.id), to_agent.id, agentmesh.fitting(tell_quietly.body), true, 'merge')
+  values (to_agent.session_id, nullif(from_id, to_agent.id), to_agent.id, agentmesh.fitting(tell_quietly.body), true, tell_quietly.about)
   returning id into mail_id;
   if to_agent.status = 'idle' and not to_agent.external then
     perform agentmesh.read_mail(to_agent, array[mail_id]);
@@ -288,7 +288,7 @@ begin
   end if;
 end $$;
 
-comment on function agentmesh.tell_quietly is 'Tell a locked agent of a merge, by an automatic mail that does not wake it.';
+comment on function agentmesh.tell_quietly is 'Tell a locked agent of a merge, or of what about names, by an automatic mail that does not wake it.';
 
 create function agentmesh.tell_owner(merge agentmesh.merges, told text) returns void
 language plpgsql as $$

@@ -102,7 +102,7 @@ comment on function agentmesh.unwatch_process is
   'Tell the owner, once, that its process is no longer watched, because the pattern takes too long. Returns false if the process is over for the database.';
 
 create function agentmesh.end_process(session uuid, process integer, worker bigint, state text, exit_code integer, output text, written bigint,
-  note text default null) returns boolean
+  note text default null, quiet boolean default false) returns boolean
 language plpgsql as $$
 declare
   mine agentmesh.processes := agentmesh.lock_process(session, process, worker);
@@ -116,28 +116,33 @@ begin
   mine.output := end_process.output;
   perform agentmesh.tell_process_owner(mine, case end_process.state when 'exited' then 'exited with code ' || end_process.exit_code
     when 'killed' then 'was stopped' else 'is lost: its worker stopped' end || coalesce(E'. ' || note, ''),
-    end_process.state = 'lost' or end_process.exit_code <> 0, with_output => true);
+    end_process.state = 'lost' or end_process.exit_code <> 0, with_output => true, quiet => end_process.quiet);
   return true;
 end $$;
 
-comment on function agentmesh.end_process is 'Store how a process ended, and tell its owner in the same commit. Returns false if it is over for the database already.';
+comment on function agentmesh.end_process is 'Store how a process ended, and tell its owner in the same commit; quiet wakes no idle owner. Returns false if it is over for the database already.';
 
 create function agentmesh.tell_process_owner(process agentmesh.processes, what text, failed boolean, with_output boolean default false,
-  key text default null) returns bigint
+  key text default null, quiet boolean default false) returns bigint
 language plpgsql as $$
 declare
   owner agentmesh.agents;
+  news text;
 begin
   select * into owner from agentmesh.agents a where a.id = process.agent_id;
   if owner.status = 'dead' then
     return null;
   end if;
-  return agentmesh.deliver(owner, null, format('Process %s (%s) %s', process.id, left(regexp_replace(process.command, '\s+', ' ', 'g'), 100), what)
-    || case when with_output and process.output <> '' then E'\nThe end of its output:\n' || right(process.output, 2000) else '' end,
-    tell_process_owner.key, automatic => true, failed => coalesce(tell_process_owner.failed, false), about => 'process');
+  news := format('Process %s (%s) %s', process.id, left(regexp_replace(process.command, '\s+', ' ', 'g'), 100), what)
+    || case when with_output and process.output <> '' then E'\nThe end of its output:\n' || right(process.output, 2000) else '' end;
+  if tell_process_owner.quiet then
+    perform agentmesh.tell_quietly(owner.id, null, news, 'process');
+    return null;
+  end if;
+  return agentmesh.deliver(owner, null, news, tell_process_owner.key, automatic => true, failed => coalesce(tell_process_owner.failed, false), about => 'process');
 end $$;
 
-comment on function agentmesh.tell_process_owner is 'Deliver automatic mail about a process to its locked owner; returns its id, null if the owner is dead.';
+comment on function agentmesh.tell_process_owner is 'Deliver automatic mail about a process to its locked owner; returns its id, null if the owner is dead or told quietly.';
 
 create function agentmesh.stop_process(session uuid, process integer) returns boolean
 language plpgsql as $$

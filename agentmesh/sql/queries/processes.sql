@@ -15,8 +15,8 @@ select agentmesh.match_process(%(session)s, %(process)s, %(worker)s, %(line)s, %
 select agentmesh.unwatch_process(%(session)s, %(process)s, %(worker)s);
 
 -- name: finish
--- Store how a process ended and tell its owner; return false if that was stored already.
-select agentmesh.end_process(%(session)s, %(process)s, %(worker)s, %(state)s, %(exit_code)s, %(output)s, %(written)s, %(note)s);
+-- Store how a process ended and tell its owner, quietly or not; return false if that was stored already.
+select agentmesh.end_process(%(session)s, %(process)s, %(worker)s, %(state)s, %(exit_code)s, %(output)s, %(written)s, %(note)s, %(quiet)s);
 
 -- name: stop
 -- Ask for the end of a process; return false if it has ended already.
