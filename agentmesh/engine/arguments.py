@@ -15,6 +15,8 @@ from agentmesh.domain import jsontext
 from agentmesh.domain.text import storable
 from agentmesh.engine.tool import Tool, ToolError
 
+_AGENT: Mapping[str, str] = {"agent": "agent_id", "agent_id": "agent"}
+"""Two names of the argument that says which agent: models that know one tool's use it for another tool."""
 _KINDS: Mapping[type, str] = {type(None): "null", list: "a list", dict: "an object"}
 
 
@@ -38,6 +40,7 @@ def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
     if foreign:  # a foreign program reads them, and decides which keys it knows
         unknown, known = [], given
     else:
+        given = _with_agent(given, tool.args)
         unknown = [key for key in given if key not in fields]
         known = {key: _unwrap(value, tool, key) for key, value in given.items() if key in fields}
     try:
@@ -49,6 +52,13 @@ def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
     except ValidationError as error:
         raise ToolError(f"{tool.name} cannot read its arguments: {_problems(error)}", _shape(tool, unknown)) from error
     return parsed, _note(unknown, fields) if unknown else None
+
+
+def _with_agent(given: dict[str, Any], args: type[BaseModel]) -> dict[str, Any]:
+    """Return the arguments with the agent under the name that the tool requires, if only the other name is there."""
+    required = {name for name, field in args.model_fields.items() if field.is_required()}
+    is_other = {key: _AGENT[key] for key in _AGENT.keys() & given.keys() if key not in args.model_fields}
+    return {is_other[key] if is_other.get(key) in required - given.keys() else key: given[key] for key in given}
 
 
 def _names(args: type[BaseModel]) -> list[str]:

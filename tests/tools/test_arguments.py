@@ -103,6 +103,28 @@ def test_a_required_argument_that_is_null_is_refused_by_its_name():
         read("read", '{"path": null, "offset": null}')
 
 
+@pytest.mark.parametrize("given", ['{"agent": "w0"}', '{"agent_id": "w0"}'])
+def test_an_agent_is_read_under_both_names(given):
+    assert read("merge", given).agent == "w0"
+    assert read("kill", given).agent_id == "w0"
+    assert read("interrupt", given).agent_id == "w0"
+    assert arguments.read(TOOLS["merge"], given)[1] is None
+    assert served.read("kill", json.loads(given))[0].agent_id == "w0"
+
+
+def test_the_other_name_of_an_agent_is_unknown_beside_the_right_one():
+    given = '{"agent_id": "w1", "agent": "w0"}'
+    assert read("merge", given).agent == "w0"
+    assert arguments.read(TOOLS["merge"], given)[1] == "ignored unknown arguments: 'agent_id' (did you mean 'agent'?)."
+
+
+def test_the_other_name_is_no_optional_argument():
+    """With its type as agent, the model did not mean an earlier sub-agent."""
+    given = '{"agent": "explore", "description": "x", "prompt": "x"}'
+    assert read("task", given).agent_id is None
+    assert "'agent'" in (arguments.read(TOOLS["task"], given)[1] or "")
+
+
 @pytest.mark.parametrize(
     ("given", "word"), [("null", "null"), ("[1, 2]", "a list"), ('[{"a": 1}]', "a list"), ('["a"]', "a list")]
 )
