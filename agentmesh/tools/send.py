@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from contextlib import suppress
+from typing import Annotated, Any
 
+from pydantic import BaseModel, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
+
+from agentmesh.domain import spans
 from agentmesh.domain.ids import MailId
 from agentmesh.domain.timers import When, read_time
 from agentmesh.engine.tool import Effect, ToolContext, ToolError
@@ -15,13 +20,28 @@ from agentmesh.tools.tool_schema import RARE
 from agentmesh.tools.words import Described
 
 
+def _seconds(given: Any) -> Any:
+    """Return the seconds of a span such as "10m"; a number, also as text, is left to the field."""
+    if not isinstance(given, str):
+        return given
+    with suppress(ValueError):
+        return float(given)
+    if (seconds := spans.read(given)) is None:
+        raise PydanticCustomError("span", "should be seconds, or a span as 90s, 10m, 2h or 1d")
+    return float(seconds)
+
+
+Span = Annotated[float, BeforeValidator(_seconds)]
+"""Seconds, also as people write them."""
+
+
 class SendArgs(BaseModel):
     """Arguments of send."""
 
     to: str | list[str] | None = None
     message: str
-    after: float | None = Field(default=None, description="seconds of delay", json_schema_extra=RARE)
-    every: float | None = Field(default=None, description="repeat, seconds from 60", json_schema_extra=RARE)
+    after: Span | None = Field(default=None, description="seconds of delay", json_schema_extra=RARE)
+    every: Span | None = Field(default=None, description="repeat, seconds from 60", json_schema_extra=RARE)
     urgent: bool = Field(
         default=False, description="true, to be read before its next tool call", json_schema_extra=RARE
     )

@@ -126,6 +126,20 @@ def test_the_other_name_is_no_optional_argument():
 
 
 @pytest.mark.parametrize(
+    ("given", "seconds"),
+    [("8", 8), ("1.5", 1.5), ('"8"', 8), ('"8s"', 8), ('"10m"', 600), ('"2 h"', 7200), ('"1d"', 86400), ("null", None)],
+)
+def test_the_times_of_a_message_are_seconds_or_spans(given, seconds):
+    found = read("send", f'{{"to": "a", "message": "x", "after": {given}, "every": {given}}}')
+    assert (found.after, found.every) == (seconds, seconds)
+
+
+def test_another_text_for_a_time_is_refused_with_what_is_wanted():
+    with pytest.raises(ToolError, match=r"after: should be seconds, or a span as 90s, 10m, 2h or 1d$"):
+        read("send", '{"to": "a", "message": "x", "after": "soon"}')
+
+
+@pytest.mark.parametrize(
     ("given", "word"), [("null", "null"), ("[1, 2]", "a list"), ('[{"a": 1}]', "a list"), ('["a"]', "a list")]
 )
 def test_17_11_what_is_no_text_is_refused_in_a_sentence(given, word):
