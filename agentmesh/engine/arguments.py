@@ -12,16 +12,18 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from agentmesh.domain import jsontext
-from agentmesh.domain.text import storable
-from agentmesh.engine.tool import Tool, ToolError
+from agentmesh.domain.text import storable, storable_json
+from agentmesh.engine.tool import Effect, Tool, ToolError
 
 _AGENT: Mapping[str, str] = {"agent": "agent_id", "agent_id": "agent"}
 """Two names of the argument that says which agent: models that know one tool's use it for another tool."""
+_STORED = (Effect.VERB, Effect.TASK, Effect.ASK)
+"""Effects of tools whose texts go to the database, which holds no NUL. Others write one, or refuse it."""
 _KINDS: Mapping[type, str] = {type(None): "null", list: "a list", dict: "an object"}
 
 
 def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
-    """Return the arguments and a note on ignored ones; raise ToolError in words that a model can act on.
+    """Return the arguments and a note on what is lost; raise ToolError in words that a model can act on.
 
     Values are converted if nothing is lost: ``"30"`` for 30, 5 for ``"5"``, a JSON string for a list, an object for its
     JSON. Unknown keys are ignored, and so is a null for an argument that has a default and takes none.
@@ -51,7 +53,10 @@ def read(tool: Tool, arguments: str) -> tuple[BaseModel, str | None]:
             parsed = tool.args.model_validate(_with_texts(known, error, arguments))
     except ValidationError as error:
         raise ToolError(f"{tool.name} cannot read its arguments: {_problems(error)}", _shape(tool, unknown)) from error
-    return parsed, _note(unknown, fields) if unknown else None
+    notes = [_note(unknown, fields)] if unknown else []
+    if r"\u0000" in arguments and tool.effect in _STORED and storable_json(known) != known:
+        notes.append("NUL cannot be kept: U+FFFD stands in its place.")
+    return parsed, " ".join(notes) or None
 
 
 def _with_agent(given: dict[str, Any], args: type[BaseModel]) -> dict[str, Any]:

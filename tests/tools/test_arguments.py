@@ -140,6 +140,31 @@ def test_another_text_for_a_time_is_refused_with_what_is_wanted():
 
 
 @pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("send", r'{"to": "a", "message": "x \u0000 y"}'),
+        ("fork", r'{"name": "a", "prompt": "\u0000"}'),
+        ("task", r'{"description": "a", "prompt": "\u0000", "odd": 1}'),
+        ("ask_user", r'{"question": "x", "options": ["a", "b\u0000"]}'),
+    ],
+)
+def test_a_nul_that_the_database_cannot_hold_is_noted(tool, given):
+    assert "NUL cannot be kept: U+FFFD stands in its place." in (arguments.read(TOOLS[tool], given)[1] or "")
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("send", r'{"to": "a", "message": "\\u0000 \ud83d\ude00 \u00e9"}'),
+        ("write", r'{"path": "a", "content": "\u0000"}'),
+        ("grep", r'{"pattern": "\u0000"}'),
+    ],
+)
+def test_a_text_that_is_kept_whole_is_not_noted(tool, given):
+    assert arguments.read(TOOLS[tool], given)[1] is None
+
+
+@pytest.mark.parametrize(
     ("given", "word"), [("null", "null"), ("[1, 2]", "a list"), ('[{"a": 1}]', "a list"), ('["a"]', "a list")]
 )
 def test_17_11_what_is_no_text_is_refused_in_a_sentence(given, word):
