@@ -51,6 +51,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = MappingProxyType
             "rewind": ("undo", "Take back all that an agent did after a row."),
             "answer": ("answer", "List what waits for a person, and answer it."),
             "interrupt": ("verbs", "Stop what agents are doing now; they stay idle."),
+            "retry": ("retry", "Run the last turn of agents again, as after a failure."),
             "background": ("verbs", "Let a task go on while its parent goes on too."),
             "rename": ("verbs", "Give an agent another name."),
             "reap": ("verbs", "Hide the dead."),

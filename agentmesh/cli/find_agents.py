@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agentmesh.cli.place import PlaceOptions
@@ -29,6 +30,11 @@ def find_agent(mesh: Mesh, place: PlaceOptions, who: str) -> tuple[Ref, Session]
         if found is None:
             raise
         return found
+
+
+def find_agents(mesh: Mesh, place: PlaceOptions, names: Sequence[str]) -> dict[Ref, Session]:
+    """Return the agents in their order, each once, with their sessions; raise UnknownAgent if one is not there."""
+    return dict(find_agent(mesh, place, name) for name in names)
 
 
 def addressee(mesh: Mesh, place: PlaceOptions, answered: MailId) -> tuple[Ref, Session]:

@@ -176,9 +176,11 @@ class Headless:
         except NothingToRetry as error:
             if not any(agent.is_working for agent in self._following.look()):
                 session = short(self._session.id)
+                failed = self._mesh.database.run(person.failed, self._session.id, idempotent=True)
+                again = f"What failed below it runs again by agentmesh retry --all --session {session}. "
                 raise UsageError(
                     f"Nothing is left to do in session {session}: {error.message}.",
-                    hint=f'Say what comes next: agentmesh run --resume {session} "prompt".',
+                    hint=f'{again if failed else ""}Say what comes next: agentmesh run --resume {session} "prompt".',
                 ) from None
 
     def _follow(self, worker: Worker, wakes: Changes, stop: Stop, deadline: float | None) -> None:

@@ -21,7 +21,7 @@ from agentmesh.cli.serving import require_provider
 from agentmesh.cli.talk import complain, say
 from agentmesh.domain.budgets import token_cap
 from agentmesh.domain.errors import UsageError
-from agentmesh.domain.figures import count, money, plural
+from agentmesh.domain.figures import count, listed, money, plural
 from agentmesh.domain.ids import short
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
@@ -202,6 +202,8 @@ def _run(
     running = Headless(mesh, session, progress(quiet=quiet), emit if as_json else None)
     result = running.run(prompt, images, concurrency=concurrency, timeout=timeout)
     _sum_up(session, result)
+    if prompt is None or result.failed:
+        _tell_failed(mesh, session)
     if as_json:
         emit(_data(session, result))
     elif result.status == "completed" or (result.status == "limit" and result.text):
@@ -265,6 +267,16 @@ def _commands(of: Sequence[Process]) -> str:
     named = "; ".join(f"{one.agent_name}: {one_line(one.command, _COMMAND)}" for one in of[:_NAMED])
     more = f"; and {len(of) - _NAMED} more" if len(of) > _NAMED else ""
     return f"{plural(len(of), 'command')} in the background ({named}{more})"
+
+
+def _tell_failed(mesh: Mesh, session: Session) -> None:
+    """Print which agents below the root failed in this run or an earlier one, and how they go on."""
+    from agentmesh.store import person
+
+    failed = mesh.database.run(person.failed, session.id, idempotent=True)
+    if names := [ref.name for ref in failed if ref.id != session.root_id]:
+        how = f"agentmesh retry --all --session {short(session.id)}"
+        say(f"The last turn of {plural(len(names), 'agent')} failed: {listed(names, _FAILED)}. Run again: {how}")
 
 
 def _data(session: Session, result: Result) -> dict[str, Any]:

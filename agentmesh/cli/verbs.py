@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import click
 
 from agentmesh.cli.attached import attached
-from agentmesh.cli.find_agents import addressee, find_agent
+from agentmesh.cli.each_agent import print_each, to_each
+from agentmesh.cli.find_agents import addressee, find_agent, find_agents
 from agentmesh.cli.options import image_option, json_option, place_options, text_argument
 from agentmesh.cli.parameter_types import NAMED
 from agentmesh.cli.place import PlaceOptions
@@ -17,10 +19,13 @@ from agentmesh.cli.serving import start_worker_if_none
 from agentmesh.cli.talk import say
 from agentmesh.cli.timers import send_later, when_of
 from agentmesh.domain.errors import UsageError
-from agentmesh.domain.figures import plural
+from agentmesh.domain.figures import listed, plural
 from agentmesh.domain.ids import MailId
 from agentmesh.domain.rows import Ref
 from agentmesh.domain.states import AgentStatus
+
+_NAMED = 5
+"""Agents that a sentence names; it counts the others."""
 
 
 @click.command()
@@ -96,23 +101,19 @@ def send(
 
 
 @click.command()
-@click.argument("agent", type=NAMED)
+@click.argument("agents", metavar="AGENT...", type=NAMED, nargs=-1, required=True)
 @json_option
 @place_options()
-def kill(agent: str, *, as_json: bool, place: PlaceOptions) -> None:
-    """End AGENT and all its descendants for good. Prints the agents that died."""
-    from agentmesh.store import agents
+def kill(agents: tuple[str, ...], *, as_json: bool, place: PlaceOptions) -> None:
+    """End each AGENT and all its descendants for good. Prints the agents that died."""
+    from agentmesh.store.agents import kill as end
 
-    with place.mesh("kill", who=[agent]) as mesh:
-        ref, _ = find_agent(mesh, place, agent)
-        killed = mesh.database.run(agents.kill, ref.id, idempotent=True)
-    if as_json:
-        emit({"killed": [one.json() for one in killed]})
-        return
-    for one in killed:
-        print(f"{one.id}  {one.name}")
-    if not killed:
-        say(f"{ref.label} was dead already.")
+    with place.mesh("kill", who=agents) as mesh:
+        refs = list(find_agents(mesh, place, agents))
+        killed, refused = to_each(refs, lambda ref: mesh.database.run(end, ref.id, idempotent=True))
+    print_each("killed", killed, refused, as_json=as_json)
+    if not killed and not as_json:
+        say(f"{_labels(refs)} dead already.")
 
 
 @click.command()
@@ -172,27 +173,29 @@ def background(agent: str, *, as_json: bool, place: PlaceOptions) -> None:
 
 
 @click.command()
-@click.argument("agent", type=NAMED, required=False)
+@click.argument("agents", metavar="[AGENT]...", type=NAMED, nargs=-1)
 @click.option("--all", "everybody", is_flag=True, help="All running agents of the session.")
 @json_option
 @place_options()
-def interrupt(agent: str | None, *, everybody: bool, as_json: bool, place: PlaceOptions) -> None:
-    """Stop what AGENT (or --all) is doing now. It stays idle until it gets a message. Prints the stopped agents."""
-    from agentmesh.store import agents
+def interrupt(agents: tuple[str, ...], *, everybody: bool, as_json: bool, place: PlaceOptions) -> None:
+    """Stop what each AGENT (or --all) does now. It stays idle until it gets a message. Prints the stopped agents."""
+    from agentmesh.store.agents import interrupt as stop
+    from agentmesh.store.agents import view
 
-    if (agent is None) == (not everybody):
-        raise UsageError("Which agent should be interrupted?", hint="Name one agent, or give --all.")
-    with place.mesh("interrupt", who=[agent] if agent else ()) as mesh:
-        if agent is not None:
-            refs = [find_agent(mesh, place, agent)[0]]
+    if bool(agents) == everybody:
+        raise UsageError("Which agents should be interrupted?", hint="Name them, or give --all.")
+    with place.mesh("interrupt", who=agents) as mesh:
+        if everybody:
+            seen = mesh.database.run(view, place.find_session(mesh).id, idempotent=True)
+            refs = [Ref(one.id, one.name) for one in seen if one.status == AgentStatus.RUNNING]
         else:
-            view = mesh.database.run(agents.view, place.find_session(mesh).id, idempotent=True)
-            refs = [Ref(one.id, one.name) for one in view if one.status == AgentStatus.RUNNING]
-        stopped = [ref for ref in refs if mesh.database.run(agents.interrupt, ref.id, idempotent=True)]
-    if as_json:
-        emit({"interrupted": [ref.json() for ref in stopped]})
-        return
-    for ref in stopped:
-        print(f"{ref.id}  {ref.name}")
-    if not stopped:
-        say(f"{refs[0].label} was not running." if agent else "No agent was running.")
+            refs = list(find_agents(mesh, place, agents))
+        stopped, refused = to_each(refs, lambda ref: [ref] if mesh.database.run(stop, ref.id, idempotent=True) else [])
+    print_each("interrupted", stopped, refused, as_json=as_json)
+    if not stopped and not as_json:
+        say(f"{_labels(refs)} not running." if agents else "No agent was running.")
+
+
+def _labels(refs: Sequence[Ref]) -> str:
+    """Return ``coder (1234abcd) was``, or several names and ``were``."""
+    return f"{listed([ref.label for ref in refs], _NAMED)} {'was' if len(refs) == 1 else 'were'}"

@@ -7,8 +7,10 @@ from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
+from psycopg.rows import class_row
 
 from agentmesh.domain.ids import AgentId, MailId, SessionId
+from agentmesh.domain.rows import Ref
 from agentmesh.domain.text import storable
 from agentmesh.sql import statement
 from agentmesh.store.call import scalar
@@ -61,6 +63,12 @@ def see(conn: Connection, agent: AgentId) -> bool:
 def retry(conn: Connection, agent: AgentId) -> None:
     """Run an idle agent again after a turn that failed or was interrupted; raise NothingToRetry or AgentBusy."""
     conn.execute(statement("person.retry"), {"agent": agent})
+
+
+def failed(conn: Connection, session: SessionId) -> list[Ref]:
+    """Return the agents whose last turn failed or was out of budget, the deepest first."""
+    with conn.cursor(row_factory=class_row(Ref)) as cursor:
+        return cursor.execute(statement("person.failed"), {"session": session}).fetchall()
 
 
 def take_back(conn: Connection, mail: MailId) -> str:

@@ -61,6 +61,7 @@ ARGUMENTS: dict[str, Sequence[str]] = {
     "workspaces remove": ("0123", "--yes"),
     "answer": ("SESSION", "once"),
     "interrupt": ("root",),
+    "retry": ("--all",),
     "background": ("root",),
     "reap": (),
     "budget": ("none",),

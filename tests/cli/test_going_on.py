@@ -11,7 +11,7 @@ import pytest
 
 from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedReply
 from agentmesh.llm.simulator.server import Simulator
-from agentmesh.store import sessions
+from agentmesh.store import person, sessions, steps
 from tests.fixtures.engine import until
 
 
@@ -83,6 +83,30 @@ def test_a_turn_that_was_interrupted_or_lost_its_worker_goes_on(am, mesh, model,
     again = am("run", "-c", stdin=None)
     assert (again.code, again.out) == (0, "All done.\n"), again.err
     assert mesh.column("select body from agentmesh.mail") == ["Think."]
+
+
+def test_agents_below_that_failed_are_named_and_go_on_together(am, mesh, model):
+    """The root does not end before them: what failed in an earlier run is named again by the next."""
+    model.replies = [REFUSED]
+    assert am("run", "Think.", stdin=None).code == 1
+    root = mesh.one("select root_id from agentmesh.sessions where title = 'Think.'")
+    servers = mesh.one("select endpoints from agentmesh.sessions where root_id = %s", root)
+    mesh.worker = mesh.join(providers=("openai",), endpoints=servers, pid=2**31 - 1, serves_any=True)
+    for name in ("a", "b"):
+        mesh.run(steps.fail_turn, mesh.begin(mesh.fork(root, name)), {"error": "no answer"})
+    session = str(mesh.session_of(root))[:8]
+    again = am("run", "-c", stdin=None)
+    assert (again.code, again.out) == (0, "All done.\n"), again.err
+    assert (
+        f"The last turn of 2 agents failed: a, b. Run again: agentmesh retry --all --session {session}\n" in again.err
+    )
+    nothing = am("run", "-c", stdin=None)
+    assert nothing.code == 2
+    assert f"What failed below it runs again by agentmesh retry --all --session {session}. Say what" in nothing.err
+    for ref in mesh.run(person.failed, mesh.session_of(root)):
+        mesh.run(person.retry, ref.id)
+    gone_on = am("run", "-c", stdin=None)
+    assert (gone_on.code, "failed" in gone_on.err) == (0, False), gone_on.err
 
 
 def test_nothing_is_left_after_a_turn_that_ended_well(am, mesh, model):

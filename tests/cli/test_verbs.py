@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from agentmesh.cli.wait import _tell_whom
 from agentmesh.domain.states import AgentStatus
-from agentmesh.store import sessions
+from agentmesh.store import sessions, steps
 from tests.fixtures.mesh import entry
 
 LISTENING = "select count(*) from pg_stat_activity where datname = current_database() and application_name ~ 'listener'"
@@ -255,6 +255,20 @@ def test_kill_tells_who_died_and_a_second_kill_is_no_error(am, mesh, here):
     assert am("reap", "--json").data == {"reaped": 2}
 
 
+def test_kill_takes_several_and_a_refusal_stops_no_other(am, mesh, here):
+    a, b, c = (mesh.fork(here, name) for name in "abc")
+    assert am("kill", "a", "nobody").code == 1
+    assert mesh.status(a) == "idle", "all names are looked up first"
+    done = am("kill", "a", "root", "a", "b")
+    assert (done.code, done.out.split()) == (1, [str(a), "a", str(b), "b"])
+    assert "the root cannot be killed" in done.err
+    again = am("kill", "a", "b")
+    assert (again.code, again.out) == (0, "")
+    assert re.search(r"a \(\w+\), b \(\w+\) were dead already\.", again.err)
+    assert am("kill", "c", "b", "--json").data == {"killed": [{"agent_id": str(c), "name": "c"}]}
+    assert am("kill").code == 2
+
+
 def test_rename_gives_an_agent_another_name(am, mesh, here):
     child = mesh.fork(here, "child")
     done = am("rename", "child", "Code Reviewer")
@@ -274,6 +288,34 @@ def test_interrupt_stops_one_or_all(am, mesh, here):
     assert am("interrupt", "--all").out.split() == [str(second), "second"]
     idle = am("interrupt", "--all")
     assert (idle.code, idle.out) == (0, "")
+
+
+def test_interrupt_takes_several(am, mesh, here):
+    first, second, third = (mesh.fork(here, name, "x") for name in ("first", "second", "third"))
+    assert am("interrupt", "first", "third").out.split() == [str(first), "first", str(third), "third"]
+    assert [mesh.status(one) for one in (first, second, third)] == ["idle", "running", "idle"]
+    again = am("interrupt", "first", "third")
+    assert (again.code, again.out) == (0, "")
+    assert re.search(r"first \(\w+\), third \(\w+\) were not running\.", again.err)
+    assert am("interrupt", "first", "--all").code == am("interrupt").code == 2
+
+
+def test_retry_runs_the_named_or_all_that_failed_again(am, mesh, here):
+    a, b, c, idle = (mesh.fork(here, name) for name in ("a", "b", "c", "idle"))
+    for one in (a, b, c):
+        mesh.run(steps.fail_turn, mesh.begin(one), {"error": "no answer"})
+    mesh.interrupt(here)
+    done = am("retry", "a", "idle")
+    assert (done.code, done.out.split()) == (1, [str(a), "a"])
+    assert "the last turn of idle" in done.err
+    everybody = am("retry", "--all", "--json")
+    assert everybody.data == {"retried": [{"agent_id": str(b), "name": "b"}, {"agent_id": str(c), "name": "c"}]}
+    assert [mesh.status(one) for one in (a, b, c, idle)] == [*["running"] * 3, "idle"]
+    none = am("retry", "--all")
+    assert (none.code, none.out, none.err) == (0, "", "No agent's last turn failed.\n")
+    assert am("retry", "a", "--all").code == am("retry").code == 2
+    assert am("retry", "b").code == 1, "it is busy"
+    assert mesh.column("select body from agentmesh.mail where not automatic and sender is null") == ["go on"] * 3
 
 
 def test_background_lets_a_task_go_on_and_says_why_it_cannot(am, mesh, here):

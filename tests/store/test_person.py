@@ -204,6 +204,21 @@ def test_retry_after_half_an_answer_keeps_it_and_asks_for_the_rest(mesh: Mesh):
         mesh.run(person.retry, mesh.root)
 
 
+def test_those_that_failed_are_listed_with_children_before_their_parents(mesh: Mesh):
+    child = mesh.fork(mesh.root, "child")
+    below, stopped, well = mesh.fork(child, "below"), mesh.fork(child, "stopped", "x"), mesh.fork(child, "well")
+    assert mesh.run(person.failed, mesh.session) == []
+    mesh.interrupt(stopped)
+    mesh.answer(well)
+    mesh.run(steps.fail_turn, mesh.begin(below), {"error": "no room", "kind": "limit"})
+    mesh.run(steps.fail_turn, mesh.begin(child), {"error": "no answer"})
+    assert [ref.id for ref in mesh.run(person.failed, mesh.session)] == [below, child]
+    failed(mesh)
+    assert [ref.name for ref in mesh.run(person.failed, mesh.session)] == ["below", "child", "root"]
+    mesh.run(person.retry, below)
+    assert [ref.name for ref in mesh.run(person.failed, mesh.session)] == ["child", "root"]
+
+
 # Taking back
 
 

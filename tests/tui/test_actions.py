@@ -285,6 +285,23 @@ def test_retry_runs_a_failed_turn_again(mesh: Mesh, me: Person):
     assert mesh.status(mesh.root) is AgentStatus.RUNNING
 
 
+def test_retry_runs_several_or_all_failed_turns_again(mesh: Mesh, me: Person):
+    a, b, c, idle = (mesh.fork(mesh.root, name) for name in ("a", "b", "c", "idle"))
+    for one in (a, b, c):
+        mesh.run(steps.fail_turn, mesh.begin(one), {"error": "no answer"})
+    mesh.answer(mesh.root)
+    mixed = me.types("/retry a idle").text
+    assert mixed.startswith("Running again: a. But the last turn of idle (")
+    assert mixed.endswith(") did not fail.")
+    assert me.types("/retry ALL").text == "Running again: b, c."
+    assert [mesh.status(one) for one in (a, b, c, idle)] == [*[AgentStatus.RUNNING] * 3, AgentStatus.IDLE]
+    assert me.types("/retry all").text == "No agent's last turn failed."
+    assert isinstance(me.types("/retry idle"), Failed)
+    unknown = me.types("/retry a nobody")
+    assert isinstance(unknown, Failed)
+    assert "nobody" in unknown.text
+
+
 # Settings
 
 

@@ -42,7 +42,7 @@ ARGUMENTS = {
     "reap": ("alpha",),
     "rename": ("alpha", "beta"),
     "reply": ("#12 the port is 8080",),
-    "retry": (),
+    "retry": ("alpha", "beta"),
     "rewind": ("here",),
     "redo": (),
     "search": ("two words",),

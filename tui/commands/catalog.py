@@ -30,6 +30,7 @@ class Argument(Enum):
     RECIPIENTS = "agents that get a message"
     """One agent, several with commas, or all children or all of the session."""
     RUNNING = "running agent"
+    FAILED = "agent whose last turn failed"
     DEAD = "dead agent"
     MODE = "mode"
     MODEL = "model"
@@ -191,7 +192,11 @@ _LIST = (
         (Parameter("message", Argument.TEXT),),
         missing="What is the answer? It goes to the agent that wrote last; after #12 it answers message 12.",
     ),
-    Command("retry", "Run the agent's last turn again after an error or an interrupt"),
+    Command(
+        "retry",
+        "Run the last turn of the agent, or of several, again after an error or an interrupt; all: of all that failed",
+        (Parameter("agent|all", Argument.FAILED, required=False, many=True),),
+    ),
     Command(
         "rewind",
         "Go back to a mark of the conversation; with @row in the agent's files too, and @ lets you pick the row",

@@ -124,6 +124,8 @@ def _values(kind: Argument, board: Board) -> Sequence[tuple[str, str]]:
             return [*living, *((str(audience), meaning) for audience, meaning in _AUDIENCES.items())]
         case Argument.RUNNING:
             return [*(_agent(face) for face in everybody if face.is_running), ("all", "every running agent")]
+        case Argument.FAILED:
+            return [*(_agent(face) for face in everybody if face.can_retry), ("all", "every one whose turn failed")]
         case Argument.DEAD:
             return [_agent(face) for face in everybody if face.is_dead]
         case Argument.MODE:

@@ -9,7 +9,8 @@ from contextlib import suppress
 from types import MappingProxyType
 
 from agentmesh.app.interrupting import interrupt_until_rest
-from agentmesh.domain.errors import AgentmeshError, UsageError
+from agentmesh.app.retrying import retry_failed
+from agentmesh.domain.errors import AgentmeshError, Refused, UsageError
 from agentmesh.domain.figures import listed
 from agentmesh.domain.ids import MailId
 from agentmesh.domain.rows import AgentView
@@ -215,11 +216,28 @@ def cancel(ctx: CommandContext) -> Done:
     return Done()
 
 
-def retry(ctx: CommandContext) -> Done:
-    """Run the agent in view again after an error."""
-    ctx.run(person.retry, ctx.in_view)
+def retry(ctx: CommandContext, *who: str) -> Done:
+    """Run the agent in view, others, or all whose last turn failed, again."""
+    refused: list[Refused] = []
+    if [one.lower() for one in who] == ["all"]:
+        retried = retry_failed(ctx.mesh.database, ctx.session.id)
+        if not retried:
+            return Done("No agent's last turn failed.")
+    else:
+        retried = []
+        for ref in dict.fromkeys(ctx.agent(one) for one in who or [None]):
+            try:
+                ctx.run(person.retry, ref.id)
+                retried.append(ref)
+            except Refused as error:
+                refused.append(error)
+        if not retried:
+            raise refused[0]
     ctx.ensure_served()
-    return Done()
+    if not who:
+        return Done()
+    but = "".join(f" But {error.message}." for error in refused)
+    return Done(f"Running again: {listed([ref.name for ref in retried], _NAMED)}.{but}")
 
 
 def _custom(ctx: CommandContext, *args: str) -> Done:

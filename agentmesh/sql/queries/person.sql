@@ -35,6 +35,14 @@ select agentmesh.see(%(agent)s);
 -- Run again after an error.
 select agentmesh.retry(%(agent)s);
 
+-- name: failed
+-- The agents of a session whose last turn failed or was out of budget, the deepest first. Those that ran for a task are
+-- left out: it has ended.
+select a.id, a.name from agentmesh.agents a
+where a.session_id = %(session)s and a.status = 'idle' and a.ended_as in ('failed', 'out of budget') and a.ended_as <> 'done'
+  and not a.external and not a.clean
+order by a.depth desc, a.created_at, a.id;
+
 -- name: take_back
 -- Withdraw an unread message of the user; return its text.
 select agentmesh.take_back(%(mail)s);

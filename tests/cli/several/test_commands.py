@@ -34,6 +34,7 @@ OF_AN_AGENT = {
     "reap": "{agent}",
     "redo": "{agent}",
     "rename": "{agent} other",
+    "retry": "{agent}",
     "rewind": "{agent}:0 --yes",
     "search": "words --agent {agent}",
     "send": "{agent} hello",
