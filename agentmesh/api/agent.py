@@ -8,6 +8,7 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from uuid import UUID
 
 from agentmesh.api.board import Board
 from agentmesh.api.keys import key_of
@@ -444,7 +445,12 @@ Who = Agent | AgentId | str
 
 
 def find_agent(link: SessionLink, who: Who) -> Agent:
-    """Return a handle; raise UnknownAgent or AmbiguousAgent with close matches."""
+    """Return a handle; raise UnknownAgent or AmbiguousAgent with close matches, UsageError for what names no agent."""
     if isinstance(who, Agent):
         return who
+    if not isinstance(who, str | UUID):
+        raise UsageError(
+            f"one agent is meant here, not a {type(who).__name__}",
+            hint="Methods that take several take each by itself: session.wait(*agents).",
+        )
     return Agent(link, link.run(agents.resolve, link.session, str(who), idempotent=True))

@@ -88,6 +88,9 @@ def test_several_are_waited_for_in_the_order_asked(rig: Rig, mesh: agentmesh.Mes
     with mesh.worker():
         a, b = session.fork("a", "work"), session.fork("b", "work")
         assert b.wait().output == "from b"
+        with pytest.raises(UsageError, match="not a list") as listed:
+            session.wait([a, b])  # type: ignore[arg-type]
+        assert "session.wait(*agents)" in listed.value.hint
         early = session.wait("b", a, b, timeout=0)
         assert early.outcome == "timeout"
         assert [(one.name, one.status) for one in early.results] == [("b", "idle"), ("a", "running")]
