@@ -47,6 +47,7 @@ def budget(words: tuple[str, ...], *, as_json: bool, place: PlaceOptions) -> Non
         if cap is not None:
             _set(mesh, session, ref, cap)
         found = _view(mesh, session, ref)
+        above = _token_cap(mesh, ref)
     if as_json:
         emit([asdict(one) for one in found])
         return
@@ -56,7 +57,7 @@ def budget(words: tuple[str, ...], *, as_json: bool, place: PlaceOptions) -> Non
         print_budgets(found)
     elif ref is not None:
         say(f"{ref.name} has no budget of its own; the session's holds for it too.")
-    if remark := remark_on(found):
+    if remark := remark_on(found, above):
         say(remark)
 
 
@@ -72,6 +73,12 @@ def _view(mesh: Mesh, session: Session, ref: Ref | None) -> list[Budget]:
 
     agent = ref.id if ref else None
     return mesh.database.run(budgets.view, session.id, agent, idempotent=True)
+
+
+def _token_cap(mesh: Mesh, ref: Ref | None) -> int | None:
+    from agentmesh.store import budgets
+
+    return mesh.database.run(budgets.token_cap, ref.id, idempotent=True) if ref else None
 
 
 @click.command()

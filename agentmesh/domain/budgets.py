@@ -152,12 +152,15 @@ def unpriced(calls: int) -> str:
     return f"{subject} no known price: the cost, and its cap, count known cost only."
 
 
-def remark_on(budgets: Sequence[Budget]) -> str:
-    """Return a remark on caps on money if calls have no known price, with the cap on those calls; otherwise ""."""
+def remark_on(budgets: Sequence[Budget], above: int | None = None) -> str:
+    """Return a remark on caps on money if calls have no known price, with the cap on those calls; otherwise "".
+
+    ``above``: the lowest cap on tokens that holds for the agent of these budgets too.
+    """
     blind = [one for one in budgets if one.max_cost_usd is not None and one.unpriced_calls]
     if not blind:
         return ""
-    caps = [one.max_tokens for one in blind if one.max_tokens is not None]
+    caps = [cap for cap in (above, *(one.max_tokens for one in blind)) if cap is not None]
     return f"{unpriced(max(one.unpriced_calls for one in blind))} {token_cap(min(caps, default=None))}"
 
 

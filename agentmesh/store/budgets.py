@@ -23,6 +23,12 @@ def view(conn: Connection, session: SessionId, agent: AgentId | None = None) -> 
         return cursor.execute(statement("budgets.view"), {"session": session, "agent": agent}).fetchall()
 
 
+def token_cap(conn: Connection, agent: AgentId) -> int | None:
+    """Return the lowest cap on tokens that holds for the agent: its own, an ancestor's or the session's."""
+    row = conn.execute(statement("budgets.token_cap"), {"agent": agent}).fetchone()
+    return row[0] if row else None
+
+
 def set_budget(conn: Connection, session: SessionId, cap: Cap, agent: AgentId | None = None) -> None:
     """Cap what the session, or the agent and all below it, may use; the cap holds from the next model call on."""
     values = {"session": session, "unit": cap.unit, "amount": cap.amount, "agent": agent}

@@ -44,6 +44,21 @@ def test_a_cap_on_an_agent_is_set_shown_and_taken_away(am, mesh, here):
     assert "coder has no budget of its own" in gone.err
 
 
+def test_calls_without_a_price_are_capped_by_what_is_above_their_agent_too(am, mesh, here):
+    child = mesh.fork(here, "coder")
+    below = mesh.fork(child, "below")
+    book(mesh, below, cost_usd=None, model="free")
+    assert "Their tokens are capped: 20.0M in all." in am("budget", "below", "5").err
+    assert am("budget", "coder", "3M").code == 0
+    assert "Their tokens are capped: 3.0M in all." in am("budget", "below").err
+    assert am("budget", "below", "200k").code == 0
+    assert "Their tokens are capped: 200k in all." in am("budget", "below").err
+    for who in ("coder", "below"):
+        assert am("budget", who, "none", "tokens").code == 0
+    assert am("budget", "none", "tokens").code == 0
+    assert "Nothing caps such calls" in am("budget", "below").err
+
+
 def test_what_is_no_amount_or_no_agent_is_said(am, here):
     wrong = am("budget", "root", "plenty")
     assert wrong.code == 2

@@ -311,6 +311,7 @@ CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
     "step waits for the budget": lambda c, s: steps.begin_step(c, s.blocked, 0),
     "budget looked at": lambda c, s: steps.ready(c, [s.blocked.agent_id]),
     "budget raised": lambda c, s: budgets.set_budget(c, s.session, Cap(Unit.USD, Decimal(20))),
+    "cap on tokens": lambda c, s: budgets.token_cap(c, s.child),
     "budgets for a screen": lambda c, s: budgets.view(c, s.session),
     "step ends": lambda c, s: steps.finish_step(
         c, s.end, {"text": ""}, [{"call_id": "", "name": "x", "arguments": ""}], {}

@@ -30,11 +30,12 @@ def budget(ctx: CommandContext, *words: str) -> Done:
     if cap is not None:
         ctx.run_idempotent(budgets.set_budget, ctx.session.id, cap, agent)
     found = ctx.run_idempotent(budgets.view, ctx.session.id, agent)
+    remark = remark_on(found, ctx.run_idempotent(budgets.token_cap, agent) if agent else None)
     if cap is not None or (ref and not found):
-        return Done(" ".join(filter(None, [_sentence(ref, found[0] if found else None), remark_on(found)])))
+        return Done(" ".join(filter(None, [_sentence(ref, found[0] if found else None), remark])))
     columns = ["budget of", "unit", "used", "reserved", "cap", "left"]
     return Done(
-        remark_on(found),
+        remark,
         table=QueryResult(columns, [], [row for one in found for row in budget_cells(one, "the session", _TOKENS)]),
     )
 

@@ -4,6 +4,12 @@ select session_id, agent_id, name, max_tokens, tokens, reserved_tokens, max_cost
 from agentmesh.v_budgets
 where session_id = %(session)s and (%(agent)s::uuid is null or agent_id = %(agent)s) order by agent_id is not null, name;
 
+-- name: token_cap
+-- The lowest cap on tokens that holds for an agent: its own, those of its ancestors and the session's; null if none does.
+select least((select s.max_tokens from agentmesh.sessions s where s.id = me.session_id), (
+  select min(a.max_tokens) from agentmesh.ancestors(me.id) above join agentmesh.agents a on a.id = above.agent_id))
+from agentmesh.agents me where me.id = %(agent)s;
+
 -- name: set
 -- Set or remove a cap.
 select agentmesh.set_budget(%(session)s, %(unit)s, %(amount)s, %(agent)s);
