@@ -11,7 +11,7 @@ from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.parameter_types import NAMED
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
-from agentmesh.domain.limits import OPTIONS, SPANS, WHAT, read_limit
+from agentmesh.domain.limits import OPTIONS, SPANS, WHAT, limit_named, option_of, read_limit
 
 _HELP = {
     "max_turn_seconds": "Time of one turn; then it ends before its next model call.",
@@ -24,11 +24,6 @@ _HELP = {
 }
 
 
-def _option(word: str) -> str:
-    """Return the option of a limit, by its word of ``OPTIONS``."""
-    return f"--{word}" if OPTIONS[word].startswith("ask_") else f"--max-{word}"
-
-
 def limit_options(*words: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the decorator that adds an option for each of these limits, named by the words of ``OPTIONS``."""
 
@@ -37,7 +32,7 @@ def limit_options(*words: str) -> Callable[[Callable[..., Any]], Callable[..., A
             name = OPTIONS[word]
             metavar = "SPAN" if name in SPANS else "N"
             told = _HELP.get(name, f"{WHAT[name].capitalize()}.")
-            function = click.option(_option(word), name, type=NAMED, metavar=metavar, help=told)(function)
+            function = click.option(option_of(name), name, type=NAMED, metavar=metavar, help=told)(function)
         return function
 
     return decorate
@@ -48,7 +43,17 @@ def changes_of(given: dict[str, Any]) -> dict[str, int | None]:
     return {name: read_limit(name, text) for name, text in given.items() if text is not None}
 
 
-@click.command("limits")
+class _Limits(click.Command):
+    """A command that says how a limit is written if one comes as a word, as in ``/limits turns 50`` of the screen."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        name = limit_named(args[0]) if args and not args[0].startswith("-") else None
+        if name and not ctx.resilient_parsing:
+            raise click.UsageError(f"Limits are options here: {option_of(name)} {' '.join(args[1:]) or 'N'}", ctx)
+        return super().parse_args(ctx, args)
+
+
+@click.command("limits", cls=_Limits)
 @limit_options(*OPTIONS)
 @json_option
 @place_options()

@@ -40,6 +40,19 @@ WHAT: Final[Mapping[str, str]] = {
 }
 
 
+def limit_named(text: str) -> str | None:
+    """Return the limit that a person means: ``depth``, ``--max-depth`` or ``max_depth``; None if there is none."""
+    word = text.strip().lower().removeprefix("--").replace("_", "-").removeprefix("max-")
+    stored = {name.replace("_", "-").removeprefix("max-"): name for name in WHAT}
+    return OPTIONS.get(word) or stored.get(word)
+
+
+def option_of(name: str) -> str:
+    """Return the option of a limit: ``--max-turn-time`` for ``max_turn_seconds``."""
+    word = next(word for word, each in OPTIONS.items() if each == name)
+    return f"--{word}" if name.startswith("ask_") else f"--max-{word}"
+
+
 class Limit(NamedTuple):
     """A limit of a session, and how much of it is used (``v_limits``)."""
 

@@ -8,15 +8,27 @@ import pytest
 def test_limits_are_shown_and_changed(am, mesh, here):
     shown = am("limits")
     assert shown.code == 0
-    assert shown.out.splitlines()[0].split() == ["LIMIT", "USED", "AT", "MOST", "NAME"]
+    assert shown.out.splitlines()[0].split() == ["LIMIT", "USED", "AT", "MOST", "OPTION"]
     changed = am("limits", "--max-turns", "50", "--max-time", "2h", "--max-spawns", "1_000")
     assert changed.code == 0
     lines = {line.split()[-1]: line for line in changed.out.splitlines()[1:]}
-    assert lines["max_turns"].split()[-2] == "50"
-    assert "2 h" in lines["max_seconds"]
-    assert lines["max_spawns"].split()[-2] == "1,000"
+    assert lines["--max-turns"].split()[-2] == "50"
+    assert "2 h" in lines["--max-time"]
+    assert lines["--max-spawns"].split()[-2] == "1,000"
     found = {one["name"]: one["cap"] for one in am("limits", "--max-turns", "none", "--json").data}
     assert (found["max_turns"], found["max_spawns"], found["max_agents"]) == (None, 1000, 64)
+
+
+def test_a_limit_that_is_no_option_is_refused_with_its_option(am, here):
+    for words, option in (
+        (("max_depth", "5"), "--max-depth 5"),
+        (("turns",), "--max-turns N"),
+        (("max_seconds", "2h"), "--max-time 2h"),
+        (("ask-agents", "5"), "--ask-agents 5"),
+    ):
+        refused = am("limits", *words)
+        assert (refused.code, f"Limits are options here: {option}\n" in refused.err) == (2, True), refused.err
+    assert "unexpected extra argument" in am("limits", "steps", "5").err
 
 
 def test_the_question_before_many_agents_start_is_a_limit_too(am, mesh, here):

@@ -713,6 +713,8 @@ def test_limits_are_shown_and_changed(mesh: Mesh, me: Person):
     assert shown["turns"][1:] == ("0", "none", "model calls in one turn")
     assert me.types("/limits turns 50") == Done("Limit of the session: model calls in one turn, 50.")
     assert me.types("/limits --max-time 2h") == Done("Limit of the session: time of the session, 2 h from now on.")
+    assert me.types("/limits max_depth 5") == Done("Limit of the session: depth of the tree, 5.")
+    assert me.types("/limits max_turn_seconds 10m") == Done("Limit of the session: time of one turn, 10 min.")
     assert me.types("/limits time none") == Done("Limit of the session: time of the session, none.")
     assert mesh.conn.execute("select max_turns, deadline from agentmesh.sessions").fetchall() == [(50, None)]
     for wrong in ("/limits steps 3", "/limits turns", "/limits turns many", "/limits turns 0", "/limits time soon"):
