@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import grp
 import os
 import pwd
 import shutil
@@ -19,10 +20,6 @@ SYSTEM_USER: Final = "agentmesh-pg"
 
 URL_HINT: Final = "Or name a PostgreSQL server of your own: AGENTMESH_DATABASE_URL."
 
-_USERADD: Final = (
-    *("useradd", "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"),
-    *("--shell", "/usr/sbin/nologin", SYSTEM_USER),
-)
 _SYSTEM_PATH: Final = "/usr/sbin:/usr/bin:/sbin:/bin"
 _USERADD_SECONDS: Final = 10.0
 _COMMAND_SECONDS: Final = 600.0
@@ -132,18 +129,30 @@ def server_account() -> Account:
     return account
 
 
+def _useradd() -> list[str]:
+    """Return the command that makes the user, in the group of its name, which may be left over of an earlier one."""
+    try:
+        grp.getgrnam(SYSTEM_USER)
+    except KeyError:
+        group = ["--user-group"]
+    else:
+        group = ["--gid", SYSTEM_USER]
+    home = ["--no-create-home", "--home-dir", "/nonexistent"]
+    return ["useradd", "--system", *group, *home, "--shell", "/usr/sbin/nologin", SYSTEM_USER]
+
+
 def _make_system_user() -> Account | None:
-    program = shutil.which(_USERADD[0], path=_SYSTEM_PATH)
+    program = shutil.which("useradd", path=_SYSTEM_PATH)
     complaint = "there is no useradd"
     deadline = time.monotonic() + _USERADD_SECONDS
     while program and time.monotonic() < deadline:
-        made = subprocess.run([program, *_USERADD[1:]], capture_output=True, text=True, check=False)
+        made = subprocess.run([program, *_useradd()[1:]], capture_output=True, text=True, check=False)
         # Another process may have been quicker, or may hold the lock of /etc/passwd.
         if account := existing_account():
             return account
-        complaint = made.stderr.strip() or f"useradd ended with {made.returncode}"
+        complaint = made.stderr.strip().rstrip(".") or f"useradd ended with {made.returncode}"
         time.sleep(0.1)
     raise EmbeddedServerError(
         f"PostgreSQL refuses to run as root, and its user {SYSTEM_USER} could not be made: {complaint}.",
-        hint=f"Make it (`{' '.join(_USERADD)}`), or run agentmesh as an ordinary user. {URL_HINT}",
+        hint=f"Make it (`{' '.join(_useradd())}`), or run agentmesh as an ordinary user. {URL_HINT}",
     )
