@@ -70,7 +70,7 @@ def all_checks(place: PlaceOptions) -> Iterator[Finding]:
     if any(one.database_url is None for one in settings.each_database()):
         yield _disk(settings.data_dir)
     yield _sandbox(settings)
-    yield from _theme(settings)
+    yield from _screen(settings)
     yield from guides_checks(settings, os.environ, workdir, tools)
     yield from servers
     yield from model_checks(settings, os.environ)
@@ -298,14 +298,19 @@ def _sandbox(settings: Settings) -> Finding:
     return Finding(Health.NOTE, "sandbox", words, _BUBBLEWRAP)
 
 
-def _theme(settings: Settings) -> Iterator[Finding]:
-    if settings.tui.theme in ("auto", "dark", "light"):
-        return  # the others are Textual's, which takes long to import
+def _screen(settings: Settings) -> Iterator[Finding]:
+    """Yield what is wrong with the theme and the keys; Textual, which takes long to import, only if they are set."""
     from agentmesh.config import paths
-    from agentmesh.tui.theme import theme_for
 
     try:
-        theme_for({}, settings.tui.theme)
+        if settings.tui.theme not in ("auto", "dark", "light"):
+            from agentmesh.tui.theme import theme_for
+
+            theme_for({}, settings.tui.theme)
+        if settings.tui.keys:
+            from agentmesh.tui.input.keys import Keymap
+
+            Keymap(settings.tui.keys)
     except AgentmeshError as error:
         yield replace(_broken("screen", error), words=f"{paths.user_config(os.environ)}: {error.message}")
 

@@ -80,6 +80,12 @@ def test_doctor_lists_rules_types_and_problems(am, place):
     ]
 
 
+def test_doctor_names_a_key_that_does_not_exist(am):
+    am.configure('[tui.keys]\n"agents.pick" = "ctrl+nope"\n')
+    told = am("doctor").out
+    assert "config.toml: tui.keys: agents.pick is bound to ctrl+nope, and there is no such key." in told
+
+
 def test_doctor_names_types_models_and_a_theme_that_do_not_exist(am):
     am.configure(
         '[tui]\ntheme = "drak"\n[agent_types.explor]\nhidden = true\n[agent_types.plan]\nmodel = "lokal/small"\n'

@@ -36,6 +36,31 @@ def test_an_unknown_id_is_refused_with_the_nearest():
     assert "agents.pick" in refused.value.hint
 
 
+@pytest.mark.parametrize("key", ["ctrl+nope", "control+p2", "crtl+p", "f99", "f2,shift+entre", "ctrl+"])
+def test_a_key_that_no_terminal_sends_is_refused(key: str):
+    with pytest.raises(ConfigError, match=r"agents\.pick is bound to .*, and there is no such key\."):
+        Keymap({"agents.pick": key})
+
+
+def test_the_key_that_was_meant_is_named():
+    with pytest.raises(ConfigError) as refused:
+        Keymap({"agents.pick": "shift+entre"})
+    assert refused.value.hint == "Did you mean shift+enter?"
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["ctrl+shift+p", "f24", "media_play", "full_stop", "ctrl+slash", "ctrl++", ".", "ctrl+.", "super+é", "esc", ""],
+)
+def test_a_key_that_some_terminal_sends_is_taken(key: str):
+    Keymap({"agents.pick": key})
+
+
+def test_every_default_is_a_key():
+    for key in DEFAULTS:
+        Keymap({key.id: key.keys})
+
+
 def test_a_key_cannot_be_given_to_two_things():
     with pytest.raises(ConfigError, match=r"f12 is bound to both .*agents.tree"):
         Keymap({"agents.pick": "f12", "agents.tree": "f12"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -111,13 +112,16 @@ _NAMES: Mapping[str, str] = MappingProxyType(
 )
 
 
+_MODIFIERS = frozenset({"ctrl", "alt", "shift", "super", "meta", "hyper"})
+
+
 class Keymap:
     """The keys as they are after the configuration."""
 
     def __init__(self, overrides: Mapping[str, str] = MappingProxyType({})) -> None:
         """``overrides`` are keys by id (``settings.tui.keys``): defaults give way to them.
 
-        Raise ConfigError for an unknown id, or a key that they give to two.
+        Raise ConfigError for an unknown id or key, or a key that they give to two.
         """
         known = {key.id for key in DEFAULTS}
         for id_ in overrides:
@@ -126,6 +130,9 @@ class Keymap:
                 hint = f"Did you mean {close[0]}?" if close else f"Known: {', '.join(sorted(known))}."
                 raise ConfigError(f"tui.keys: there is nothing called {one_line(id_, 60)} to bind a key to.", hint=hint)
         self._keys = {key.id: key._replace(keys=_normal(overrides.get(key.id, key.keys))) for key in DEFAULTS}
+        for id_ in overrides:
+            for key in filter(None, self._keys[id_].keys.split(",")):
+                _require_key(id_, key)
         self._lost: dict[str, dict[str, str]] = {}
         self._give_way(overrides)
         self._refuse_clashes()
@@ -189,6 +196,31 @@ def label(key: str) -> str:
     return "+".join(
         _NAMES.get(part, part.upper() if len(part) == 1 else part.capitalize()) for part in key.split("+") if part
     )
+
+
+def _require_key(id_: str, key: str) -> None:
+    """Raise ConfigError for a name that no terminal can send: ``ctrl+nope``."""
+    from textual._keyboard_protocol import FUNCTIONAL_KEYS  # only now: it is needed for the configuration only
+    from textual.keys import KEY_ALIASES, KEY_NAME_REPLACEMENTS, Keys
+
+    *modifiers, name = re.split(r"(?<=.)\+(?=.)", key)
+    known = {one.value.rpartition("+")[2] for one in Keys}
+    known |= {*FUNCTIONAL_KEYS.values(), *KEY_NAME_REPLACEMENTS.values(), *KEY_ALIASES["ctrl+j"]}
+    if set(modifiers) <= _MODIFIERS and (len(name) == 1 or name in known or _is_character(name)):
+        return
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = (
+        f"Did you mean {'+'.join([*modifiers, *close])}?" if close else "Keys are written as ctrl+p, f12, shift+enter."
+    )
+    raise ConfigError(f"tui.keys: {id_} is bound to {one_line(key, 60)}, and there is no such key.", hint=hint)
+
+
+def _is_character(name: str) -> bool:
+    """Whether this is Textual's name of a character, as ``full_stop``."""
+    try:
+        return bool(unicodedata.lookup(name.replace("_", " ")))
+    except KeyError:
+        return False
 
 
 def _normal(keys: str) -> str:
