@@ -63,15 +63,21 @@ def test_what_does_not_fit_and_what_is_only_said_are_misses(rig: Rig):
     assert "in the form that was asked for" in rig.requests()[-1].body["messages"][-1]["content"]
 
 
-@pytest.mark.parametrize("last", [do(call("report")), say("c")])
-def test_three_misses_end_it_and_are_told(rig: Rig, last: Any):
+@pytest.mark.parametrize(
+    ("last", "why"),
+    [
+        (do(call("report")), "the last was refused: the report does not fit: report: 'files' is a required property"),
+        (say("c"), "the last answer was text, without a call of report"),
+    ],
+)
+def test_three_misses_end_it_and_are_told(rig: Rig, last: Any, why: str):
     rig.script("root", do(fork()), say("going on"), say("seen"))
     rig.script("count", do(call("report")), say("b"), last, say("never said"))
     rig.worker()
     rig.run()
     rig.rest()
     assert form(rig) == ("failed", None, 3, None)
-    assert mail(rig) == [("no valid report", True, "report")]
+    assert mail(rig) == [(f"no valid report after 3 attempts; {why}", True, "report")]
     assert len(rig.requests("count")) == 3
     assert rig.status("count") == "idle"
 

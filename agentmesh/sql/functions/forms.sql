@@ -54,7 +54,16 @@ $$;
 
 comment on function agentmesh.attempt_form is 'Count an attempt at a fork''s report; return the form as it is now.';
 
-create function agentmesh.end_form(me agentmesh.agents, parent agentmesh.agents, result jsonb) returns void
+create function agentmesh.three_misses(refusal jsonb default null) returns jsonb
+language sql immutable as $$
+  select agentmesh.no_report('Send it what was missing.') || jsonb_build_object('error', 'no valid report after 3 attempts; '
+    || coalesce('the last was refused: ' || left(refusal ->> 'error', 4000), 'the last answer was text, without a call of report'))
+$$;
+
+comment on function agentmesh.three_misses is
+  'The error that ends a fork''s turn after three misses. refusal: why the last call of report was refused; null if the fork only answered.';
+
+create function agentmesh.end_form(me agentmesh.agents, parent agentmesh.agents, result jsonb, missed text default null) returns void
 language plpgsql as $$
 begin
   update agentmesh.forms f set result = end_form.result, ended_at = clock_timestamp(),
@@ -62,18 +71,19 @@ begin
   where f.agent_id = me.id;
   update agentmesh.agents a set owes_report = false where a.id = me.id;
   if parent.status in ('running', 'idle') then
-    perform agentmesh.deliver(parent, me.id, coalesce(end_form.result::text, 'no valid report'), null, true, end_form.result is null, about => 'report');
+    perform agentmesh.deliver(parent, me.id, coalesce(end_form.result::text, missed), null, true, end_form.result is null, about => 'report');
   end if;
 end $$;
 
 comment on function agentmesh.end_form is
-  'Take the report of a fork, or (null) note its third miss, and tell its parent by mail; both are locked.';
+  'Take the report of a fork, or (null) note its third miss in the words missed, and tell its parent by mail; both are locked.';
 
 create function agentmesh.report_of_fork(me agentmesh.agents, parent agentmesh.agents, caller agentmesh.caller, result jsonb, refusal jsonb, check_exit integer) returns text
 language plpgsql as $$
 declare
   form agentmesh.forms;
   ended bigint := caller.seq;
+  missed jsonb;
 begin
   -- The library has measured it, but not as the database writes numbers: 1e300 has 301 digits here.
   if octet_length(result::text) > 262144 then
@@ -90,11 +100,12 @@ begin
   perform agentmesh.close_open_calls(array[me.id], '{"error": "your report has ended the turn"}');
   if refusal is not null then
     result := null;
-    ended := agentmesh.append(me.id, 'error', agentmesh.no_report('Send it what was missing.'));
+    missed := agentmesh.three_misses(refusal);
+    ended := agentmesh.append(me.id, 'error', missed);
   end if;
-  perform agentmesh.end_form(me, parent, result);
+  perform agentmesh.end_form(me, parent, result, missed ->> 'error');
   me.owes_report := false;
-  return agentmesh.end_turn(me, parent, ended, coalesce(result::text, 'no valid report'), result is null);
+  return agentmesh.end_turn(me, parent, ended, coalesce(result::text, missed ->> 'error'), result is null);
 end $$;
 
 comment on function agentmesh.report_of_fork is 'Take a fork''s report, or count a miss: see report. Both are locked. Returns the agent''s status.';
@@ -109,8 +120,8 @@ begin
     perform agentmesh.tell_to_report(me.id, me.session_id);
     return null;
   end if;
-  ended := agentmesh.append(me.id, 'error', agentmesh.no_report('Send it what was missing.'));
-  perform agentmesh.end_form(me, parent, null);
+  ended := agentmesh.append(me.id, 'error', agentmesh.three_misses());
+  perform agentmesh.end_form(me, parent, null, agentmesh.three_misses() ->> 'error');
   return ended;
 end $$;
 
