@@ -159,6 +159,7 @@ def _json(one: WorkspaceView, conflicts: Sequence[str]) -> dict[str, Any]:
         "repository": one.repository,
         "problem": one.problem,
         "tree": one.head,
+        "merged": one.merged,
         "agents": list(one.agents),
         "snapshots": one.snapshots,
         "conflicts": sorted(set(conflicts)),

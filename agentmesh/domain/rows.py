@@ -121,13 +121,20 @@ class AgentView:
     lines_added: int = 0
     """By its calls, as far as snapshots were taken."""
     lines_removed: int = 0
+    merged: bool = False
+    """Whether its own tree has been merged, and nothing new is in it since."""
 
     @property
     def changed(self) -> str:
-        """``own +12 −4``: whether it works in a tree of its own, and how many lines it changed; empty if neither."""
+        """``own +12 −4 merged``: whether it has a tree of its own, its changed lines, and whether they are merged.
+
+        Empty if there is nothing to say.
+        """
         has_changed = self.lines_added or self.lines_removed
         lines = f"+{self.lines_added} −{self.lines_removed}" if has_changed else ""
-        return " ".join(filter(None, ["own" if self.workspace == "own" else "", lines]))
+        return " ".join(
+            filter(None, ["own" if self.workspace == "own" else "", lines, "merged" if self.merged else ""])
+        )
 
     @property
     def is_working(self) -> bool:

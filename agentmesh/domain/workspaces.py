@@ -114,6 +114,8 @@ class WorkspaceView(NamedTuple):
     """How many are kept."""
     created_at: datetime
     os_user: str | None = None
+    merged: bool = False
+    """Whether it has been merged into its origin, and nothing new is in it since."""
 
 
 @dataclass(frozen=True, slots=True)

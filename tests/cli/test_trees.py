@@ -270,6 +270,14 @@ def test_workspaces_are_listed_and_those_of_the_dead_removed(shop: Shop):
     assert "rounding still works in" in used.err
     assert "CONFLICTS" in shop("board").out
     assert "own +1 −1" in shop("ps").out
+    shop("merge", "rounding", "--yes")
+    for command in ("ps", "tree", "board"):
+        lines = [line for line in shop(command).out.splitlines() if "own +1 −1" in line]
+        assert [("rounding" in line, "own +1 −1 merged" in line) for line in lines].count((True, True)) == 1, lines
+        assert sum("merged" in line for line in lines) == 1, lines
+    assert [one["merged"] for one in shop("workspaces", "--json").data] == [False, True, False]
+    assert shop("workspaces").out.count("ready, merged") == 1
+    assert [one["name"] for one in shop("ps", "--json").data if one["merged"]] == ["rounding"]
 
 
 def test_what_no_repository_has_is_refused_in_words(am, mesh, here):

@@ -58,6 +58,23 @@ def test_a_merge_up_is_one_commit(mesh: Mesh, trees: Trees, child: AgentId):
     assert violations(mesh.conn) == []
 
 
+def test_a_tree_is_marked_as_merged_until_it_has_something_new(mesh: Mesh, trees: Trees, child: AgentId):
+    def marked() -> set[bool]:
+        seen = [*mesh.run(agents.view, mesh.session), *mesh.run(agents.page, mesh.session, 10)]
+        listed = mesh.run(workspaces.listing, mesh.session, own_only=True)
+        return {one.merged for one in seen if one.id == child} | {one.merged for one in listed}
+
+    assert marked() == {False}, "its work is not merged yet"
+    merge = trees.merge(mesh.root, child, "a.txt")
+    assert marked() == {True}
+    trees.work(child, "b.txt")
+    assert marked() == {False}
+    trees.merge(mesh.root, child, "b.txt")
+    assert marked() == {True}
+    assert {one.merged for one in mesh.run(agents.view, mesh.session) if one.id == mesh.root} == {False}
+    assert merge.state == "done"
+
+
 def test_mail_of_a_merge_is_told_from_a_report_and_takes_no_key_of_anyone(mesh: Mesh, trees: Trees, child: AgentId):
     for key in ("merge", "merge 1"):
         mesh.run(mailbox.send, child, mesh.root, f"under {key}", key)

@@ -47,6 +47,7 @@ def agent_data(agent: AgentView) -> dict[str, Any]:
         "workspace": agent.workspace,
         "lines_added": agent.lines_added,
         "lines_removed": agent.lines_removed,
+        "merged": agent.merged,
         "created_at": agent.created_at,
         "died_at": agent.died_at,
         "reaped_at": agent.reaped_at,

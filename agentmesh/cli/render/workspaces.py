@@ -39,7 +39,7 @@ def _cells(one: WorkspaceView, conflicts: int) -> list[str | Text]:
     return [
         short(one.id),
         str(one.kind),
-        cell(str(one.state), _STYLES.get(one.state, "")),
+        cell(f"{one.state}, merged" if one.merged else str(one.state), _STYLES.get(one.state, "")),
         cell(_names(one.agents)),
         cell(str(conflicts or ""), "yellow"),
         str(one.snapshots or ""),

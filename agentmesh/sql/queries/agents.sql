@@ -84,11 +84,11 @@ totals (id, tokens, cost_usd, unpriced_calls) as (
   select u.id, sum(w.tokens)::bigint, sum(w.cost_usd), sum(w.unpriced_calls) from walk w cross join unnest(w.above) as u (id) group by u.id)
 select v.id, v.session_id, v.parent_id, v.name, w.path, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls, v.tokens,
   v.cost_usd, t.tokens as tree_tokens, case when t.unpriced_calls = 0 or t.cost_usd > 0 then t.cost_usd end as tree_cost_usd,
-  v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.silent, v.unseen, v.workspace, v.lines_added, v.lines_removed
+  v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.silent, v.unseen, v.workspace, v.lines_added, v.lines_removed, v.merged
 from walk w join totals t on t.id = w.id
 cross join lateral (
   select x.id, x.session_id, x.parent_id, x.name, x.depth, x.status, x.activity, x.unread, x.model, x.worker_id, x.external, x.tool_calls, x.tokens,
-    x.cost_usd, x.created_at, x.died_at, x.reaped_at, x.subagent_type, x.clean, x.silent, x.unseen, x.workspace, x.lines_added, x.lines_removed
+    x.cost_usd, x.created_at, x.died_at, x.reaped_at, x.subagent_type, x.clean, x.silent, x.unseen, x.workspace, x.lines_added, x.lines_removed, x.merged
   from agentmesh.v_agents x where x.id = w.id offset 0) v
 order by v.created_at, v.id limit %(limit)s;
 
@@ -105,7 +105,7 @@ shown (id) as (
   select p.id from shown cross join lateral (
     select a.parent_id as id from agentmesh.agents a where a.id = shown.id and a.parent_id is not null offset 0) p)
 select v.id, v.session_id, v.parent_id, v.name, v.path, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls,
-  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.silent, v.unseen, v.workspace, v.lines_added, v.lines_removed
+  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.silent, v.unseen, v.workspace, v.lines_added, v.lines_removed, v.merged
 from agentmesh.v_agents v where v.id = any (array(select id from shown)) order by v.created_at, v.id;
 
 -- name: living

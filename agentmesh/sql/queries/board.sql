@@ -42,7 +42,7 @@ shown (id) as (
   select p.id from shown cross join lateral (
     select a.parent_id as id from agentmesh.agents a where a.id = shown.id and a.parent_id is not null offset 0) p)
 select v.id, v.session_id, v.parent_id, v.name, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls,
-  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.silent, v.unseen, v.workspace, v.lines_added, v.lines_removed,
+  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.silent, v.unseen, v.workspace, v.lines_added, v.lines_removed, v.merged,
   case when v.status = 'running' then extract(epoch from clock_timestamp() - a.queued_at)::double precision end as running_for,
   (select e.kind from agentmesh.transcript e where e.agent_id = a.id and e.seq = a.ended_seq) as ended_with,
   agentmesh.open_capture(v.id) is not null as capturing
@@ -130,7 +130,7 @@ chosen (id) as (
   select n.id from open o cross join lateral (
     select a.id from agentmesh.agents a where a.session_id = o.id and a.status = 'running' order by a.queued_at desc limit %(few)s) n)
 select v.id, v.session_id, v.parent_id, v.name, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls,
-  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.silent, v.unseen, v.workspace, v.lines_added, v.lines_removed,
+  v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.silent, v.unseen, v.workspace, v.lines_added, v.lines_removed, v.merged,
   (select case when s.title <> '' then s.title else left(s.id::text, 8) end from agentmesh.sessions s where s.id = v.session_id) as session,
   exists (select from agentmesh.requests r
           where r.session_id = v.session_id and r.agent_id = v.id and r.answered_at is null and r.cancelled_at is null) as asks

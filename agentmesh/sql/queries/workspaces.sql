@@ -71,7 +71,8 @@ order by found.newest desc limit %(limit)s;
 
 -- name: listing
 -- Workspaces as people see them, oldest first.
-select v.id, v.session_id, v.kind, v.state, v.path, v.host, v.repository, v.problem, v.head, v.agents, v.snapshots, v.created_at, v.os_user
+select v.id, v.session_id, v.kind, v.state, v.path, v.host, v.repository, v.problem, v.head, v.agents, v.snapshots, v.created_at, v.os_user,
+  coalesce(v.kind = 'own' and v.base = v.head, false) and exists (select from agentmesh.merges m where m.source = v.id and m.state = 'done') as merged
 from agentmesh.v_workspaces v
 where (%(session)s::uuid is null or v.session_id = %(session)s) and (not %(own_only)s or v.kind = 'own') order by v.created_at, v.id;
 

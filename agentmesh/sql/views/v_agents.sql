@@ -18,7 +18,8 @@ create view agentmesh.v_agents with (security_barrier) as
     t.tool_calls as tree_tool_calls, t.tokens as tree_tokens,
     case when t.unpriced_calls = 0 or t.cost_usd > 0 then t.cost_usd end as tree_cost_usd,
     s.system_prompt, s.tools, a.permissions, a.forked_at, a.created_at, a.died_at, a.killed_by, a.reaped_at, a.clean,
-    a.status = 'idle' and a.unseen as unseen, p.kind as workspace, a.workspace_id, a.lines_added, a.lines_removed, a.silent
+    a.status = 'idle' and a.unseen as unseen, p.kind as workspace, a.workspace_id, a.lines_added, a.lines_removed, a.silent,
+    coalesce(p.kind = 'own' and p.base = p.head, false) and exists (select from agentmesh.merges m where m.source = p.id and m.state = 'done') as merged
   from agentmesh.agents a
   join agentmesh.settings s on s.id = a.settings_id
   left join agentmesh.workspaces p on p.id = a.workspace_id
@@ -32,4 +33,4 @@ create view agentmesh.v_agents with (security_barrier) as
     from agentmesh.subtree(a.id) as member (id) join agentmesh.agents d on d.id = member.id) t on true;
 
 comment on view agentmesh.v_agents is
-  'All agents, including dead ones: place in the tree, status, activity (or how the last turn ended, if badly), unread mail, and the usage of the agent and its tree. unseen: no person has seen the end of its last turn. workspace: shared (the session''s directory) or own (a tree of its own); silent: screens fold it away. lines_added and lines_removed: by its calls, as far as snapshots were taken. tree_ columns are sums over the agent and all its descendants; cost_usd is null if no call had a known price. (Left joins: a query that asks for no unread mail or no sums does not compute them.)';
+  'All agents, including dead ones: place in the tree, status, activity (or how the last turn ended, if badly), unread mail, and the usage of the agent and its tree. unseen: no person has seen the end of its last turn. workspace: shared (the session''s directory) or own (a tree of its own); silent: screens fold it away. lines_added and lines_removed: by its calls, as far as snapshots were taken. merged: its own tree has been merged, and nothing new is in it since. tree_ columns are sums over the agent and all its descendants; cost_usd is null if no call had a known price. (Left joins: a query that asks for no unread mail or no sums does not compute them.)';
