@@ -18,6 +18,7 @@ from agentmesh.domain.audience import Audience
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.domain.ids import AgentId, MailId, SessionId
 from agentmesh.domain.shape import Shape
+from agentmesh.domain.states import WaitOutcome
 from agentmesh.domain.timers import When
 from agentmesh.store import (
     agents,
@@ -377,6 +378,11 @@ def busy(mesh: Mesh) -> None:
     mesh.person_waits(mesh.root)
 
 
+def wait_of_a_worker(mesh: Mesh) -> None:
+    mesh.wait(mesh.root)
+    mesh.run(waits.wait_take, mesh.root, WaitOutcome.TIMEOUT)
+
+
 def alive(mesh: Mesh) -> None:
     mesh.conn.execute("select agentmesh.reap(%s, %s)", [mesh.session, mesh.root])
 
@@ -658,7 +664,7 @@ SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
     ],
     "WaitBusy": [wait_busy],
     "WaitCircle": [wait_for_oneself, wait_circle],
-    "AgentBusy": [busy, alive],
+    "AgentBusy": [busy, wait_of_a_worker, alive],
     "NoCapture": [sql("select agentmesh.capture('{root}', 'x')")],
     "NothingToRetry": [sql("select agentmesh.retry('{root}')")],
     "NoMark": [sql("select agentmesh.rewind('{root}')")],

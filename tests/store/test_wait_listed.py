@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentmesh.domain.errors import BadWait, CallClosed, DeadAgent, Fenced, OtherSession, WaitBusy
+from agentmesh.domain.errors import AgentBusy, BadWait, CallClosed, DeadAgent, Fenced, OtherSession, WaitBusy
 from agentmesh.domain.states import AgentStatus, WaitOutcome
 from agentmesh.store import sessions, waits, workers
 from tests.fixtures.mesh import Mesh, entry, json, unknown
@@ -370,6 +370,16 @@ def test_the_dead_wait_for_nobody(mesh: Mesh):
 def test_taking_without_a_wait_takes_nothing(mesh: Mesh):
     mesh.begin(mesh.root)
     assert mesh.take(mesh.root) is None
+
+
+@pytest.mark.parametrize("final", [None, WaitOutcome.TIMEOUT])
+def test_nobody_but_its_worker_takes_the_wait_of_an_agent(mesh: Mesh, final: WaitOutcome | None):
+    a = mesh.fork(mesh.root, "a", "work")
+    assert mesh.wait(mesh.root, a) is None
+    mesh.send(a, mesh.root, "here it is")
+    with pytest.raises(AgentBusy, match="is busy"):
+        mesh.run(waits.wait_take, mesh.root, final)
+    assert mesh.take(mesh.root) == {"outcome": "complete", "results": [entry(a, "a", "received", message="here it is")]}
 
 
 def test_the_waiter_sees_one_wait_in_plain_sql_too(mesh: Mesh):

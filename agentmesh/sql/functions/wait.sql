@@ -128,10 +128,10 @@ declare
   result jsonb;
 begin
   perform agentmesh.require_read_committed();
-  -- Most looks at a large fan-in come before its last message, and senders would queue behind their locks: so the first
-  -- look takes no locks. Anything that it misses is committed later and notifies then. A wait for anyone is looked at
-  -- when mail arrives.
-  if final is null then
+  -- Most looks at a large fan-in come before its last message, and senders would queue behind their locks: so a worker's
+  -- first look takes no locks. Anything that it misses is committed later and notifies then. A wait for anyone is looked
+  -- at when mail arrives.
+  if final is null and call.worker_id is not null then
     select * into header from agentmesh.wait w where w.waiter = wait_take.waiter;
     if header.waiter is null then
       return null;
@@ -148,6 +148,9 @@ begin
   select * into header from agentmesh.wait w where w.waiter = wait_take.waiter;
   if header.waiter is null then
     return null;
+  elsif call.worker_id is null and me.worker_id is not null then
+    -- Its owner holds the turn open for the result, and would not notice that somebody else has taken it.
+    perform agentmesh.refuse('AM053', format('%s is busy', agentmesh.label(me)), 'Its worker takes the result. A message of the user, or an interrupt, ends the wait.');
   end if;
   call.seq := header.seq;
   call.ordinal := header.ordinal;
@@ -166,7 +169,7 @@ begin
 end $$;
 
 comment on function agentmesh.wait_take is
-  'The second half of wait: return the registered wait''s result if it ends now, otherwise null. With final it ends now. The process that runs the wait measures its timeout with a monotonic clock; the deadline in the row is for recovery and for people. After a person''s wait the agent is idle, or running on the mail that came meanwhile.';
+  'The second half of wait: return the registered wait''s result if it ends now, otherwise null. With final it ends now. The wait of an agent that a worker runs is taken by that worker only: anybody else is refused (AM053). The process that runs the wait measures its timeout with a monotonic clock; the deadline in the row is for recovery and for people. After a person''s wait the agent is idle, or running on the mail that came meanwhile.';
 
 create function agentmesh.wait_leave(waiter uuid, caller agentmesh.caller) returns boolean
 language plpgsql as $$
