@@ -18,7 +18,7 @@ from agentmesh.api.several import send_to_several
 from agentmesh.api.stream import Stream
 from agentmesh.app.interrupting import interrupt_until_rest
 from agentmesh.domain.errors import AgentmeshError, ModelError, Timeout, UnknownProcess, UsageError
-from agentmesh.domain.ids import MailId, SessionId, short
+from agentmesh.domain.ids import AgentId, MailId, SessionId, short
 from agentmesh.domain.rows import AgentView, Ref, Request
 from agentmesh.domain.rows import Session as Row
 from agentmesh.domain.states import AgentStatus, WaitOutcome
@@ -143,9 +143,15 @@ class Session:
         return self.agent(who).kill()
 
     def interrupt(self, who: Who | None = None) -> list[Ref]:
-        """Stop what an agent (none named: every agent) does now; return the agents that were running."""
-        chosen = [self.agent(who)] if who is not None else self._working()
-        return [Ref(agent.id, agent.name) for agent in chosen if agent.interrupt()]
+        """Stop what an agent (none named: every agent) does now; return the agents that were running.
+
+        Every agent: also wait until all rest; a tool that does not stop delays that by up to 8 s. Raise Interrupted if
+        the mesh is closed meanwhile, or the calling tool is stopped.
+        """
+        if who is None:
+            return list(self._stop_all())
+        agent = self.agent(who)
+        return [Ref(agent.id, agent.name)] if agent.interrupt() else []
 
     def run(self, prompt: str, *, timeout: Span | None = None, images: Sequence[str | Path] = ()) -> str:
         """Write to the root, wait until all agents rest, and return the root's answer; ``images`` as for ``send``.
@@ -275,14 +281,14 @@ class Session:
         finally:
             self._streaming.release()
 
-    def _working(self) -> list[Agent]:
-        return [Agent(self._link, Ref(view.id, view.name)) for view in self.list_agents() if view.is_working]
-
-    def _stop_all(self) -> None:
+    def _stop_all(self) -> Sequence[Ref]:
         with self._link.waiting() as wakes:
-            interrupt_until_rest(
-                self._link.runtime.core.database, self.list_agents, lambda running: wakes.wait(_PAUSE, running)
-            )
+
+            def pause(running: Sequence[AgentId]) -> None:
+                wakes.wait(_PAUSE, running)
+                self._link.check()  # a tool's own agent does not rest before the tool returns
+
+            return interrupt_until_rest(self._link.runtime.core.database, self.list_agents, pause).interrupted
 
 
 def _number(process: int) -> int:

@@ -13,6 +13,8 @@ from agentmesh.store.tx import Database
 
 _SETTLE: Final = 8.0
 """Seconds in which interrupted agents may come to rest."""
+_LOOK: Final = 0.1
+"""Seconds between two rounds, for a caller without notifications."""
 
 
 class InterruptedAgents(NamedTuple):
@@ -25,19 +27,25 @@ class InterruptedAgents(NamedTuple):
 
 
 def interrupt_until_rest(
-    database: Database, look: Callable[[], Iterable[AgentView]], pause: Callable[[Sequence[AgentId]], object]
+    database: Database,
+    look: Callable[[], Iterable[AgentView]],
+    pause: Callable[[Sequence[AgentId]], object] = lambda _running: time.sleep(_LOOK),
 ) -> InterruptedAgents:
-    """Interrupt all agents that ``look`` returns, the deepest first, until none of them is working or 8 s have passed.
+    """Interrupt all working agents that ``look`` returns until none of them is working or 8 s have passed.
 
-    ``look`` is called once per round, ``pause`` between two rounds, with the agents that were working.
+    ``look`` is called once per round, ``pause`` between two rounds, with the agents that were working. Parents come
+    before their children, and idle parents are told too: so what the children report in the end wakes none of them.
     """
     deadline = time.monotonic() + _SETTLE
     interrupted: dict[AgentId, Ref] = {}
-    while running := [view for view in look() if view.is_working]:
-        for view in sorted(running, key=lambda view: -view.depth):
+    while True:
+        seen = list(look())
+        running = [view for view in seen if view.is_working]
+        parents = {view.parent_id for view in running}
+        told = [view for view in seen if view.is_working or view.id in parents]
+        for view in sorted(told, key=lambda view: view.depth):
             if database.run(agents.interrupt, view.id, idempotent=True):
                 interrupted[view.id] = Ref(view.id, view.name)
-        if time.monotonic() >= deadline:
-            break
+        if not running or time.monotonic() >= deadline:
+            return InterruptedAgents(list(interrupted.values()), running)
         pause([view.id for view in running])
-    return InterruptedAgents(list(interrupted.values()), running)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,13 +17,16 @@ from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.send_several import goes_to_several, require_plain, send_to_several
 from agentmesh.cli.serving import start_worker_if_none
-from agentmesh.cli.talk import say
+from agentmesh.cli.talk import complain, say
 from agentmesh.cli.timers import send_later, when_of
-from agentmesh.domain.errors import UsageError
+from agentmesh.domain.errors import Refused, UsageError
 from agentmesh.domain.figures import listed, plural
-from agentmesh.domain.ids import MailId
+from agentmesh.domain.ids import MailId, SessionId
 from agentmesh.domain.rows import Ref
 from agentmesh.domain.states import AgentStatus
+
+if TYPE_CHECKING:
+    from agentmesh.app import Mesh
 
 _NAMED = 5
 """Agents that a sentence names; it counts the others."""
@@ -180,17 +184,19 @@ def background(agent: str, *, as_json: bool, place: PlaceOptions) -> None:
 def interrupt(agents: tuple[str, ...], *, everybody: bool, as_json: bool, place: PlaceOptions) -> None:
     """Stop what each AGENT (or --all) does now. It stays idle until it gets a message. Prints the stopped agents."""
     from agentmesh.store.agents import interrupt as stop
-    from agentmesh.store.agents import view
 
     if bool(agents) == everybody:
         raise UsageError("Which agents should be interrupted?", hint="Name them, or give --all.")
+    refs: Sequence[Ref] = ()
+    refused: Sequence[Refused] = ()
     with place.mesh("interrupt", who=agents) as mesh:
         if everybody:
-            seen = mesh.database.run(view, place.find_session(mesh).id, idempotent=True)
-            refs = [Ref(one.id, one.name) for one in seen if one.status == AgentStatus.RUNNING]
+            stopped = _interrupt_all(mesh, place.find_session(mesh).id)
         else:
             refs = list(find_agents(mesh, place, agents))
-        stopped, refused = to_each(refs, lambda ref: [ref] if mesh.database.run(stop, ref.id, idempotent=True) else [])
+            stopped, refused = to_each(
+                refs, lambda ref: [ref] if mesh.database.run(stop, ref.id, idempotent=True) else []
+            )
     print_each("interrupted", stopped, refused, as_json=as_json)
     if not stopped and not as_json:
         say(f"{_labels(refs)} not running." if agents else "No agent was running.")
@@ -199,3 +205,21 @@ def interrupt(agents: tuple[str, ...], *, everybody: bool, as_json: bool, place:
 def _labels(refs: Sequence[Ref]) -> str:
     """Return ``coder (1234abcd) was``, or several names and ``were``."""
     return f"{listed([ref.label for ref in refs], _NAMED)} {'was' if len(refs) == 1 else 'were'}"
+
+
+def _interrupt_all(mesh: Mesh, session: SessionId) -> list[Ref]:
+    """Interrupt all agents of the session until they rest, and the waits of external ones; return those that ran."""
+    from agentmesh.app.interrupting import interrupt_until_rest
+    from agentmesh.store import agents
+
+    run = mesh.database.run
+    stopped = interrupt_until_rest(mesh.database, lambda: run(agents.view, session, idempotent=True))
+    if stopped.running:
+        names = ", ".join(one.name for one in stopped.running)
+        complain(f"still stopping: {names}", "They go on with the next worker: repeat the command.")
+    external = [
+        Ref(one.id, one.name)
+        for one in run(agents.view, session, idempotent=True)
+        if one.external and one.status == AgentStatus.RUNNING
+    ]
+    return [*stopped.interrupted, *(ref for ref in external if run(agents.interrupt, ref.id, idempotent=True))]

@@ -374,6 +374,21 @@ def test_interrupt_stops_one_or_all(rig: Rig, mesh: agentmesh.Mesh):
         go.set()
 
 
+def test_interrupt_of_all_lets_no_report_wake_a_parent(rig: Rig, mesh: agentmesh.Mesh):
+    go = threading.Event()
+    rig.script("root", do(call("fork", name="a", prompt="work")), say("forked"), say("woken"))
+    rig.script("a", when(go, say("late")))
+    session = session_of(mesh)
+    with mesh.worker():
+        session.send("go")
+        rig.until_asked("a")
+        session.wait("root")
+        assert [ref.name for ref in session.interrupt()] == ["a"]
+        assert {agent.status for agent in session.list_agents()} == {"idle"}
+        go.set()
+    assert len(rig.requests()) == 2
+
+
 def test_the_same_key_is_the_same_message(mesh: agentmesh.Mesh):
     session = session_of(mesh)
     child = session.fork("child")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import pytest
+
 from agentmesh.app import interrupting
 from agentmesh.app.interrupting import interrupt_until_rest
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import AgentView
 from agentmesh.domain.states import AgentStatus
-from agentmesh.store import agents
+from agentmesh.store import agents, steps
 from agentmesh.store.tx import Database
 from tests.fixtures.mesh import Mesh
 
@@ -22,15 +24,40 @@ def _no_pause(_running: Sequence[AgentId]) -> None:
     """Go on at once."""
 
 
-def test_all_that_work_are_interrupted_the_deepest_first(db: Database, mesh: Mesh):
+def test_all_that_work_are_interrupted_parents_first(db: Database, mesh: Mesh):
     child = mesh.fork(mesh.root, "child", "work")
     grandchild = mesh.fork(child, "grandchild", "work")
     idle = mesh.fork(mesh.root, "idle")
     mesh.send(None, mesh.root, "work")
     stopped = interrupt_until_rest(db, _look(db, mesh), _no_pause)
-    assert [ref.id for ref in stopped.interrupted] == [grandchild, child, mesh.root]
+    assert [ref.id for ref in stopped.interrupted] == [mesh.root, child, grandchild]
     assert stopped.running == []
     assert {mesh.status(one) for one in (mesh.root, child, grandchild, idle)} == {AgentStatus.IDLE}
+
+
+@pytest.fixture
+def child(mesh: Mesh) -> AgentId:
+    """A child that a worker runs and that owes its idle parent, the root, a report."""
+    made = mesh.fork(mesh.root, "child", "work", mesh.call(mesh.root, "fork")[0])
+    mesh.answer(mesh.root)
+    mesh.begin(made)
+    return made
+
+
+def test_no_parent_is_woken_by_what_its_child_reports(db: Database, mesh: Mesh, child: AgentId):
+    stopped = interrupt_until_rest(db, _look(db, mesh), lambda _running: mesh.run(steps.stop_turn, mesh.lease(child)))
+    assert [ref.id for ref in stopped.interrupted] == [child], "the root was idle, and stays so"
+    assert (mesh.status(child), mesh.status(mesh.root)) == (AgentStatus.IDLE, AgentStatus.IDLE)
+    assert mesh.unread(mesh.root) == ["interrupted by the user"]
+
+
+def test_a_parent_that_is_not_meant_hears_of_its_child(db: Database, mesh: Mesh, child: AgentId):
+    interrupt_until_rest(
+        db,
+        lambda: [view for view in db.run(agents.view, mesh.session) if view.id == child],
+        lambda _running: mesh.run(steps.stop_turn, mesh.lease(child)),
+    )
+    assert (mesh.status(child), mesh.status(mesh.root)) == (AgentStatus.IDLE, AgentStatus.RUNNING)
 
 
 def test_nothing_is_done_where_nobody_works(db: Database, mesh: Mesh):

@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from agentmesh.cli.wait import _tell_whom
 from agentmesh.domain.states import AgentStatus
-from agentmesh.store import sessions, steps
+from agentmesh.store import external, sessions, steps, waits
 from tests.fixtures.mesh import entry
 
 LISTENING = "select count(*) from pg_stat_activity where datname = current_database() and application_name ~ 'listener'"
@@ -316,6 +316,23 @@ def test_retry_runs_the_named_or_all_that_failed_again(am, mesh, here):
     assert am("retry", "a", "--all").code == am("retry").code == 2
     assert am("retry", "b").code == 1, "it is busy"
     assert mesh.column("select body from agentmesh.mail where not automatic and sender is null") == ["go on"] * 3
+
+
+def test_interrupt_all_lets_no_report_wake_a_parent(am, mesh, here):
+    child = mesh.fork(here, "child", "x", mesh.call(here, "fork")[0])
+    mesh.answer(here)
+    mesh.begin(child)
+    mesh.conn.execute("select agentmesh.release_worker(%s)", [mesh.worker])
+    assert am("interrupt", "--all").out.split() == [str(child), "child"]
+    assert [mesh.status(here), mesh.status(child)] == ["idle", "idle"]
+    assert mesh.unread(here) == ["interrupted by the user"]
+
+
+def test_interrupt_all_ends_the_wait_of_an_external_agent_too(am, mesh, here):
+    guest = mesh.run(external.guest, mesh.session_of(here), "guest")
+    lease = mesh.run(external.join, mesh.join(providers=()), guest)
+    mesh.run(waits.wait_begin, guest, None, 30, lease)
+    assert am("interrupt", "--all").out.split() == [str(guest), "guest"]
 
 
 def test_background_lets_a_task_go_on_and_says_why_it_cannot(am, mesh, here):

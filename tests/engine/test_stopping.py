@@ -5,12 +5,13 @@ import threading
 import psutil
 import pytest
 
+from agentmesh.app.interrupting import interrupt_until_rest
 from agentmesh.domain.cancel import CancelReason
 from agentmesh.engine import worker
 from agentmesh.engine.turn import Runner
 from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedReply
 from agentmesh.llm.simulator.request import said
-from agentmesh.store import person
+from agentmesh.store import agents, person
 from tests.fixtures.engine import Rig, call, do, once, say, until, when
 from tests.fixtures.worker_process import Parts
 
@@ -345,3 +346,49 @@ def test_a_parent_interrupts_its_child_and_tells_it_what_to_do_instead(rig: Rig)
     assert rig.results("interrupt") == [{"agent_id": str(rig.agent("child")), "name": "child", "interrupted": True}]
     assert ("event", {"event": "interrupted", "text": "interrupted by root"}) in rig.rows("child")
     assert "go the short way" in str(rig.requests("child")[-1].body["messages"])
+
+
+@pytest.mark.parametrize("root_is", ["waiting", "idle", "working"])
+@pytest.mark.parametrize("how", ["all", "parent first", "child first"])
+def test_all_stay_idle_that_a_person_stopped(rig: Rig, root_is: str, how: str):
+    never = threading.Event()
+    then = {"waiting": do(call("wait", timeout=60, from_agents=["child"])), "idle": say("I have forked.")}
+    root_says = then.get(root_is, do(call("bash", command="sleep 200")))
+    rig.script("root", do(call("fork", name="child", prompt="go on for long")), root_says, say("woken"))
+    rig.script("child", when(never, say("never")))
+    rig.worker()
+    rig.prompt()
+    rig.until_asked("child")
+    settled = {"waiting": lambda: rig.waits("root"), "idle": lambda: rig.status() == "idle"}
+    rig.until(settled.get(root_is, lambda: processes("sleep 200")), root_is)
+    if how == "all":
+        session = rig.one("select session_id from agentmesh.agents where id = %s", rig.root)
+        stopped = interrupt_until_rest(rig.db, lambda: rig.db.run(agents.view, session))
+        assert [ref.name for ref in stopped.interrupted] == (["child"] if root_is == "idle" else ["root", "child"])
+    else:
+        for name in ("root", "child") if how == "parent first" else ("child", "root"):
+            rig.interrupt(name)
+    rig.rest()
+    never.set()
+    rig.prompt("go on")
+    rig.rest()
+    asked = [said(message) for message in rig.requests()[-1].body["messages"] if message["role"] == "user"]
+    if how != "child first":  # otherwise the parent may have begun to read the report before it was stopped
+        assert len(rig.requests()) == 3, "only the prompt woke it"
+        assert asked[-1].endswith("go on")
+    assert "interrupted by the user" in str(rig.requests()[-1].body["messages"]), "it reads the report all the same"
+
+
+def test_a_parent_goes_on_if_a_person_stops_only_its_child(rig: Rig):
+    never = threading.Event()
+    rig.script("root", do(call("fork", name="child", prompt="go on for long")), say("I have forked."), say("woken"))
+    rig.script("child", when(never, say("never")))
+    rig.worker()
+    rig.prompt()
+    rig.until_asked("child")
+    rig.until(lambda: rig.status() == "idle", "the end of its turn")
+    rig.interrupt("child")
+    rig.until_asked("root", 3)
+    rig.rest()
+    never.set()
+    assert rig.last() == ("woken", None)

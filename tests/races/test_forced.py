@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -13,7 +14,7 @@ from agentmesh.domain.states import AgentStatus, WaitOutcome
 from agentmesh.store import agents, limits, mailbox, send_many, steps, waits, workers
 from agentmesh.store.call import Lease
 from agentmesh.store.errors import translated
-from tests.fixtures.blocking import Stage, sqlstate
+from tests.fixtures.blocking import Blocked, Stage, sqlstate
 from tests.fixtures.invariants import violations
 from tests.fixtures.mesh import Mesh, entry
 
@@ -395,6 +396,26 @@ def test_mail_in_the_instant_of_an_interrupt_is_held_or_wakes(mesh: Mesh, stage:
     stage.holder.commit()
     send.result()
     assert mesh.status(mesh.root) is AgentStatus.RUNNING
+
+
+@pytest.mark.parametrize("first", ["parent", "child"])
+def test_a_child_that_stops_in_the_instant_its_idle_parent_is_interrupted_starts_nothing(
+    mesh: Mesh, stage: Stage, first: str
+):
+    child = mesh.fork(mesh.root, "child", "work", mesh.call(mesh.root, "fork")[0])
+    mesh.answer(mesh.root)
+    lease = mesh.begin(child)
+    mesh.interrupt(child)
+    if first == "parent":
+        agents.interrupt(stage.holder, mesh.root)
+        other: Blocked[Any] = stage.meanwhile(lambda conn: steps.stop_turn(conn, lease), blocks=True)
+    else:
+        steps.stop_turn(stage.holder, lease)
+        other = stage.meanwhile(lambda conn: agents.interrupt(conn, mesh.root), blocks=True)
+    stage.holder.commit()
+    other.result()
+    assert (mesh.status(mesh.root), mesh.status(child)) == (AgentStatus.IDLE, AgentStatus.IDLE)
+    assert mesh.unread(mesh.root) == ["interrupted by the user"]
 
 
 def test_two_workers_claim_at_once_and_nobody_twice(mesh: Mesh, stage: Stage):

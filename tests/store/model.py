@@ -51,6 +51,8 @@ class ModelAgent:
     fresh: bool = False
     """Its turn has begun, but its mail is not read."""
     interrupted: bool = False
+    stopped: bool = False
+    """A person has interrupted it since its last turn began."""
     owes: bool = False
     waits_for: list[str] | None = None
     """Names; empty: anyone; None: it waits for nobody."""
@@ -84,9 +86,12 @@ class Model:
 
     def deliver(self, to: ModelAgent, sender: str, body: str, *, automatic: bool = False, failed: bool = False) -> None:
         self._ids += 1
+        wakes = to.status == "idle"
+        if automatic and to.stopped and self.agents[sender].stopped and not any(m.id > to.held for m in to.unread):
+            to.held, wakes = self._ids, False
         to.unread.append(Mail(self._ids, sender, body, automatic, failed))
-        if to.status == "idle":
-            to.status, to.fresh, to.interrupted = "running", True, False
+        if wakes:
+            to.status, to.fresh, to.interrupted, to.stopped = "running", True, False, False
 
     def send(self, sender: str, to: str, body: str) -> None:
         self.deliver(self.agents[to], sender, body)
@@ -141,6 +146,7 @@ class Model:
             self.deliver(me.parent, me.name, text, automatic=True, failed=failed)
         me.interrupted, me.waits_for = False, None
         if any(mail.id > me.held for mail in me.unread):
+            me.stopped = False
             self.read(me, list(me.unread))
         else:
             me.status, me.owner, me.fresh = "idle", None, False
@@ -155,6 +161,7 @@ class Model:
         return self.interrupt_one(me)
 
     def interrupt_one(self, me: ModelAgent) -> bool:
+        me.stopped = True
         if me.status != "running":
             return False
         if not me.interrupted:

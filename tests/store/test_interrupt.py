@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agentmesh.domain.errors import DeadAgent, Fenced, NotDescendant, TurnInterrupted, UnknownAgent
+from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus
 from agentmesh.store import agents, steps
 from tests.fixtures.mesh import Mesh, unknown
@@ -136,6 +137,125 @@ def test_a_waiter_told_of_an_interrupted_child_sees_why_it_is_idle(mesh: Mesh):
     result = mesh.take(mesh.root)
     assert result is not None
     assert result["results"][0]["error"] == "interrupted by the user"
+
+
+# Of several agents: what a stopped child reports does not start its stopped parent
+
+
+@pytest.fixture
+def child(mesh: Mesh) -> AgentId:
+    """A child that owes its parent, the root, a report; a worker runs it."""
+    made = mesh.fork(mesh.root, "child", "work", mesh.call(mesh.root, "fork")[0])
+    mesh.begin(made)
+    return made
+
+
+def stop(mesh: Mesh, *stopping: AgentId) -> None:
+    """Let their worker notice the interrupts."""
+    for agent in stopping:
+        mesh.run(steps.stop_turn, mesh.lease(agent))
+
+
+def test_the_report_of_a_stopped_child_wakes_no_stopped_parent(mesh: Mesh, child: AgentId):
+    mesh.interrupt(mesh.root)
+    mesh.interrupt(child)
+    stop(mesh, mesh.root, child)
+    assert (mesh.status(mesh.root), mesh.status(child)) == (AgentStatus.IDLE, AgentStatus.IDLE)
+    assert mesh.unread(mesh.root) == ["interrupted by the user"]
+    mesh.send(None, mesh.root, "go on")
+    mesh.begin(mesh.root)
+    assert [kind for kind, _ in mesh.rows(mesh.root)][-2:] == ["mail", "user"]
+
+
+def test_nor_does_it_if_the_child_ends_before_the_parent(mesh: Mesh, child: AgentId):
+    mesh.interrupt(mesh.root)
+    mesh.interrupt(child)
+    stop(mesh, child, mesh.root)
+    assert mesh.status(mesh.root) is AgentStatus.IDLE
+    assert mesh.unread(mesh.root) == ["interrupted by the user"]
+
+
+def test_nor_does_it_if_the_child_was_interrupted_first(mesh: Mesh, child: AgentId):
+    mesh.interrupt(child)
+    mesh.interrupt(mesh.root)
+    stop(mesh, mesh.root, child)
+    assert mesh.status(mesh.root) is AgentStatus.IDLE
+    assert mesh.unread(mesh.root) == ["interrupted by the user"]
+
+
+def test_nor_does_it_if_the_child_answers_in_that_instant(mesh: Mesh, child: AgentId):
+    mesh.interrupt(mesh.root)
+    mesh.interrupt(child)
+    stop(mesh, mesh.root)
+    assert mesh.run(steps.finish_step, mesh.lease(child), {"text": "done"}, [], {}).status is AgentStatus.IDLE
+    assert mesh.status(mesh.root) is AgentStatus.IDLE
+    assert mesh.unread(mesh.root) == ["done"]
+
+
+def test_nor_does_the_result_of_a_task_in_the_background(mesh: Mesh):
+    helper = mesh.task(mesh.root, background=True)
+    mesh.begin(helper)
+    mesh.interrupt(mesh.root)
+    mesh.interrupt(helper)
+    stop(mesh, mesh.root, helper)
+    assert mesh.status(mesh.root) is AgentStatus.IDLE
+    assert len(mesh.unread(mesh.root)) == 1
+
+
+def test_nor_is_a_parent_woken_that_was_interrupted_while_idle(mesh: Mesh, child: AgentId):
+    mesh.finish(mesh.call(mesh.root, "x")[0])
+    mesh.answer(mesh.root)
+    assert mesh.interrupt(mesh.root) is False
+    mesh.interrupt(child)
+    stop(mesh, child)
+    assert mesh.status(mesh.root) is AgentStatus.IDLE
+    assert mesh.unread(mesh.root) == ["interrupted by the user"]
+
+
+def test_nor_a_parent_inside_a_wait_for_the_child(mesh: Mesh, child: AgentId):
+    assert mesh.wait(mesh.root, child) is None
+    mesh.interrupt(mesh.root)
+    mesh.interrupt(child)
+    stop(mesh, child, mesh.root)
+    assert mesh.status(mesh.root) is AgentStatus.IDLE
+    assert mesh.unread(mesh.root) == [], "the wait took it"
+
+
+def test_a_parent_hears_of_the_child_if_only_that_was_interrupted(mesh: Mesh, child: AgentId):
+    mesh.answer(mesh.root)
+    mesh.interrupt(child)
+    stop(mesh, child)
+    assert mesh.status(mesh.root) is AgentStatus.RUNNING
+
+
+def test_a_turn_that_began_since_hears_of_it_too(mesh: Mesh, child: AgentId):
+    mesh.interrupt(mesh.root)
+    mesh.interrupt(child)
+    stop(mesh, mesh.root)
+    mesh.send(None, mesh.root, "go on")
+    mesh.answer(mesh.root)
+    stop(mesh, child)
+    assert mesh.status(mesh.root) is AgentStatus.RUNNING
+
+
+def test_what_a_child_reports_that_goes_on_wakes_a_stopped_parent(mesh: Mesh, child: AgentId):
+    mesh.interrupt(mesh.root)
+    stop(mesh, mesh.root)
+    mesh.answer(child)
+    assert mesh.status(mesh.root) is AgentStatus.RUNNING
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_held_report_holds_up_no_message(mesh: Mesh, child: AgentId, before: bool):
+    mesh.interrupt(mesh.root)
+    mesh.interrupt(child)
+    if before:
+        mesh.send(None, mesh.root, "listen")
+    stop(mesh, child)
+    if not before:
+        mesh.send(None, mesh.root, "listen")
+    assert mesh.run(steps.stop_turn, mesh.lease(mesh.root)) is AgentStatus.RUNNING
+    assert mesh.unread(mesh.root) == []
 
 
 # By an agent

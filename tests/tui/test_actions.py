@@ -264,7 +264,7 @@ def test_interrupt_stops_one_all_or_a_subtree(mesh: Mesh, me: Person):
     assert me.types("/interrupt").text == "root was not running."
     me.in_view = a
     done = me.does(Call(INTERRUPT_TREE))
-    assert done.text == "Interrupted below, a."
+    assert done.text == "Interrupted a, below."
     assert [mesh.status(one) for one in (a, below, b)] == [AgentStatus.IDLE, AgentStatus.IDLE, AgentStatus.RUNNING]
     assert me.types("/interrupt all").text == "Interrupted b."
     assert me.types("/interrupt all").text == "No agent was running."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
@@ -38,8 +37,6 @@ from agentmesh.tui.commands import (
 from agentmesh.tui.commands.calls import Done
 from agentmesh.tui.commands.context import CommandContext, new_key
 
-_LOOK = 0.3
-"""Seconds between two rounds of interrupts."""
 _NAMED = 5
 """Agents that a sentence names; it counts the others."""
 _TITLE = 60
@@ -145,9 +142,7 @@ def interrupt_tree(ctx: CommandContext) -> Done:
 
 def _interrupt_all(ctx: CommandContext, meant: Callable[[AgentView], bool]) -> Done:
     stopped = interrupt_until_rest(
-        ctx.mesh.database,
-        lambda: filter(meant, ctx.run_idempotent(agents.view, ctx.session.id)),
-        lambda _running: time.sleep(_LOOK),
+        ctx.mesh.database, lambda: filter(meant, ctx.run_idempotent(agents.view, ctx.session.id))
     )
     if not stopped.interrupted:
         return Done("No agent was running.")

@@ -38,20 +38,22 @@ begin
 end $$;
 
 comment on function agentmesh.interrupt is
-  'Stop an agent''s turn (Esc), and those of the sub-agents that work for it. Returns whether it had a turn. Mail that is unread by now does not wake it on its own. interrupted_by, if given, must be an ancestor of the agent; null is a person.';
+  'Stop an agent''s turn (Esc), and those of the sub-agents that work for it. Returns whether it had a turn. Mail that is unread by now does not wake it on its own. Nor does the report of an agent that a person has interrupted too; so a person who stops several interrupts parents first, and also the idle ones. interrupted_by, if given, must be an ancestor of the agent; null is a person.';
 
 create function agentmesh.interrupt_one(agent uuid, interrupted_by uuid default null, halted text default null) returns boolean
 language plpgsql as $$
 -- If a worker runs the agent, it is told and stops it; an agent that no worker runs stops in this commit. An external
--- agent can only be stopped in its wait.
+-- agent can only be stopped in its wait. An idle one that a person interrupts is marked only: see was_stopped.
 declare
   me agentmesh.agents;
   parent agentmesh.agents;
 begin
   update agentmesh.agents a set interrupt_turn = a.turn, interrupted_by = interrupt_one.interrupted_by, halted = interrupt_one.halted, held_mail = greatest(a.held_mail, coalesce((
     select max(m.id) from agentmesh.mail m where m.recipient = agent and m.read_at is null and m.withdrawn_at is null), 0))
-  where a.id = agent and a.status = 'running' and a.interrupt_turn is distinct from a.turn
-    and not (a.external and not exists (select from agentmesh.wait w where w.waiter = a.id));
+  where a.id = agent and case
+    when a.external then a.status = 'running' and a.interrupt_turn is distinct from a.turn and exists (select from agentmesh.wait w where w.waiter = a.id)
+    when a.status = 'idle' then interrupt_one.interrupted_by is null
+    else a.status = 'running' and a.interrupt_turn is distinct from a.turn end;
   select * into me from agentmesh.agents a where a.id = agent;
   if me.status <> 'running' or me.external and me.interrupt_turn is distinct from me.turn then
     return false;
@@ -65,6 +67,14 @@ begin
 end $$;
 
 comment on function agentmesh.interrupt_one is 'Interrupt one locked agent. halted: why an agent below it ends its turn.';
+
+create function agentmesh.was_stopped(me agentmesh.agents) returns boolean
+language sql immutable as $$
+  select coalesce(me.interrupt_turn = me.turn and me.interrupted_by is null, false)
+$$;
+
+comment on function agentmesh.was_stopped is
+  'Whether a person has interrupted the agent since its last turn began, be it in that turn or idle after it. Another turn ends that.';
 
 create function agentmesh.stop(me agentmesh.agents, parent agentmesh.agents) returns text
 language plpgsql as $$

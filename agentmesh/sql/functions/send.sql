@@ -191,14 +191,22 @@ create function agentmesh.deliver(recipient agentmesh.agents, sender uuid, body 
 language plpgsql as $$
 declare
   new_id bigint;
+  from_agent agentmesh.agents;
+  is_held boolean := false;
 begin
   if deliver.automatic then
-    about := case when agentmesh.is_halted((select a from agentmesh.agents a where a.id = deliver.sender)) then 'halt' else about end;
+    select * into from_agent from agentmesh.agents a where a.id = deliver.sender;
+    about := case when agentmesh.is_halted(from_agent) then 'halt' else about end;
+    if agentmesh.was_stopped(from_agent) and agentmesh.was_stopped(recipient) then
+      is_held := (agentmesh.unread_at_end(recipient)).waking is null;  -- otherwise the next turn begins anyway, and reads it
+    end if;
   end if;
   insert into agentmesh.mail (session_id, sender, recipient, body, key, automatic, failed, images, urgent, about, reply_to)
   values (recipient.session_id, deliver.sender, recipient.id, deliver.body, deliver.key, deliver.automatic, deliver.failed, deliver.images, deliver.urgent, deliver.about, deliver.reply_to)
   returning id into new_id;
-  if deliver.about = 'halt' and recipient.status = 'idle' and not recipient.external then
+  if is_held then
+    update agentmesh.agents a set held_mail = new_id where a.id = recipient.id;
+  elsif deliver.about = 'halt' and recipient.status = 'idle' and not recipient.external then
     perform agentmesh.read_mail(recipient, array[new_id]);
   elsif recipient.status = 'idle' then
     perform agentmesh.wake(recipient, new_id, deliver.sender is null and deliver.about is distinct from 'process');
@@ -209,7 +217,7 @@ begin
   return new_id;
 end $$;
 
-comment on function agentmesh.deliver is 'Store one mail for the locked recipient, wake it, and tell those that must look now. The report of an agent whose work was halted wakes nobody.';
+comment on function agentmesh.deliver is 'Store one mail for the locked recipient, wake it, and tell those that must look now. The report of an agent whose work was halted wakes nobody. That of an agent that a person stopped does not wake a recipient that a person stopped as well: it is held, like mail that was unread at the interrupt.';
 
 create function agentmesh.notify_of_mail(recipient agentmesh.agents, mail_id bigint, sender uuid, automatic boolean) returns void
 language plpgsql as $$
