@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import threading
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import PermissionMode
-from agentmesh.llm.simulator.reply import Fault, FaultKind
+from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedReply
 from agentmesh.llm.simulator.request import ChatRequestView, said
 from agentmesh.store import agents, requests
 from tests.fixtures.engine import Rig, call, do, say, until, when
@@ -218,8 +219,29 @@ def test_interrupting_a_parent_interrupts_its_sub_agents_at_any_depth(rig: Rig, 
     rig.rest()
     never.set()
     assert [rig.status(name) for name in ("root", "slow")] == ["idle", "idle"]
-    assert len(rig.results()) == 1
+    (result,) = rig.results()
+    assert (result["agent_id"], result["status"]) == (str(rig.agent("slow")), "interrupted")
     assert rig.one("select count(*) from agentmesh.tasks where ended_at is null") == 0
+
+
+def test_a_parent_that_was_interrupted_goes_on_with_its_sub_agent(rig: Rig):
+    free = threading.Event()
+
+    def again(view: ChatRequestView) -> ScriptedReply:
+        told = next(json.loads(said(message)) for message in view.messages if message["role"] == "tool")
+        return do(task("slow", "Go on.", agent_id=told["agent_id"]))
+
+    rig.script("root", do(task("slow")), again, say("done"))
+    rig.script("slow", when(free, say("went on")))
+    rig.worker()
+    rig.prompt()
+    rig.until_asked("slow")
+    rig.interrupt("root")
+    rig.rest()
+    free.set()
+    rig.run("now go on")
+    assert [result["result"] for result in rig.results()] == ["", "went on"]
+    assert rig.results()[0]["agent_id"] == rig.results()[1]["agent_id"]
 
 
 def test_killing_the_parent_kills_its_sub_agents(rig: Rig):

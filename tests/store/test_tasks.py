@@ -69,3 +69,18 @@ def test_killing_a_background_tasks_agent_is_told_to_its_parent(mesh):
     mesh.run(agents.kill, child)
     body, failed = mesh.conn.execute("select body, failed from agentmesh.mail where automatic").fetchone()
     assert (body, failed) == ("The task ended as killed: killed.", True)
+
+
+@pytest.mark.parametrize("first", ["parent", "helper"])
+def test_an_interrupted_call_of_task_names_its_sub_agent_whoever_stops_first(mesh, first):
+    task, other = mesh.call(mesh.root, "task", "bash")
+    helper = mesh.task(mesh.root, "helper", task)
+    mesh.begin(helper)
+    mesh.interrupt(mesh.root)
+    for agent in (mesh.root, helper) if first == "parent" else (helper, mesh.root):
+        mesh.run(steps.stop_turn, mesh.lease(agent))
+    result = mesh.result(task)
+    assert (result["agent_id"], result["name"], result["status"]) == (str(helper), "helper", "interrupted")
+    assert result["error"] == "interrupted by the user"
+    assert mesh.result(other) == {"error": "interrupted by the user"}
+    assert mesh.one("select status from agentmesh.tasks") == "interrupted"

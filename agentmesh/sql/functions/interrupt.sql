@@ -96,6 +96,7 @@ begin
     end if;
   end if;
   perform agentmesh.cancel_requests(array[me.id]);
+  perform agentmesh.interrupt_task_calls(me, words);
   perform agentmesh.close_open_calls(array[me.id], jsonb_build_object('error', words));
   if me.interrupted_by = me.parent_id and (agentmesh.task_of(me.id)).child is null then
     parent := null;  -- its parent knows, and needs no report

@@ -191,6 +191,26 @@ end $$;
 
 comment on function agentmesh.close_task is 'End a task, and give the result to its call, or to its parent as a message; parent and child are locked.';
 
+create function agentmesh.interrupt_task_calls(me agentmesh.agents, why text) returns void
+language plpgsql as $$
+-- The sub-agents may stop a moment later. Their tasks end then; the calls have their results already.
+declare
+  task agentmesh.tasks;
+  call agentmesh.caller;
+begin
+  call.epoch := me.epoch;
+  for task in select t.* from agentmesh.tasks t
+      join agentmesh.tool_calls c on c.agent_id = t.parent and c.seq = t.seq and c.ordinal = t.ordinal and c.status = 'delegated'
+      where t.parent = me.id and t.ended_at is null and t.place = 0 order by t.seq, t.ordinal loop
+    call.seq := task.seq;
+    call.ordinal := task.ordinal;
+    perform agentmesh.close_call(me.id, call, agentmesh.task_result(task, 'interrupted', agentmesh.task_output(task), why));
+  end loop;
+end $$;
+
+comment on function agentmesh.interrupt_task_calls is
+  'Give the open calls of task of a locked agent, whose turn is stopped, the usual result: it names the sub-agent, which can go on later.';
+
 create function agentmesh.task_report(result jsonb) returns text
 language sql immutable as $$
   select case when result ? 'error' then concat_ws(E'\n', format('The task ended as %s: %s.', result ->> 'status', rtrim(result ->> 'error', '.')),
