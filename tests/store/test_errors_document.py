@@ -661,6 +661,7 @@ SCENES: dict[str, list[Callable[[Mesh], Any]]] = {
         sql("select agentmesh.wait_begin('{root}', '[{{\"id\": \"zz\"}}]', 1)"),
         lambda mesh: mesh.run(waits.wait_begin, mesh.root, [], 5),
         lambda mesh: mesh.run(waits.targets, mesh.session, ["x"] * 101),
+        sql("select agentmesh.wait_take('{root}', 'done')"),
     ],
     "WaitBusy": [wait_busy],
     "WaitCircle": [wait_for_oneself, wait_circle],

@@ -31,6 +31,14 @@ def test_duplicates_are_merged_at_their_first_place(mesh: Mesh):
     assert [each["name"] for each in result["results"]] == ["b", "a"]
 
 
+def test_duplicates_are_merged_in_plain_sql_too(mesh: Mesh):
+    a, b = mesh.fork(mesh.root, "a"), mesh.fork(mesh.root, "b")
+    lost = {"agent_id": "nobody", "error": "there is no agent 'nobody'"}
+    asked = json([{"id": str(b)}, lost, {"id": str(a)}, lost, {"agent_id": "b", "id": str(b).upper()}])
+    result = mesh.one("select agentmesh.wait_begin(%s, %s, 0)", mesh.root, asked)
+    assert [entry.get("agent_id") for entry in result["results"]] == [str(b), "nobody", str(a)]
+
+
 def test_a_wait_that_is_not_over_registers_and_ends_when_the_last_target_answers(mesh: Mesh):
     a, b = mesh.fork(mesh.root, "a", "work"), mesh.fork(mesh.root, "b", "work")
     call = mesh.call(mesh.root, "wait")[0]
@@ -370,6 +378,15 @@ def test_the_dead_wait_for_nobody(mesh: Mesh):
 def test_taking_without_a_wait_takes_nothing(mesh: Mesh):
     mesh.begin(mesh.root)
     assert mesh.take(mesh.root) is None
+
+
+@pytest.mark.parametrize("final", ["complete", "user", "bogus", ""])
+def test_a_wait_is_ended_only_as_timeout_or_interrupted(mesh: Mesh, final: str):
+    mesh.fork(mesh.root, "a", "work")
+    assert mesh.person_waits(mesh.root) is None
+    with pytest.raises(BadWait, match="does not end as"):
+        mesh.run(lambda conn: conn.execute("select agentmesh.wait_take(%s, %s)", [mesh.root, final]))
+    assert mesh.run(waits.registered, mesh.root) is not None
 
 
 @pytest.mark.parametrize("final", [None, WaitOutcome.TIMEOUT])

@@ -10,6 +10,9 @@ begin
   perform agentmesh.require_read_committed();
   perform agentmesh.require_wait_arguments(timeout, targets);
   ids := array(select distinct (t ->> 'id')::uuid from jsonb_array_elements(wait_begin.targets) t where t ->> 'id' is not null);
+  if cardinality(ids) < jsonb_array_length(targets) then
+    targets := agentmesh.merged_targets(targets);
+  end if;
   -- A wait that is over at once needs no check for circles, so no session lock. This first look may be outdated by the
   -- time the waiter is locked; then the call is repeated (40001). It ends at the first agent that must be waited for.
   if timeout > 0 and agentmesh.must_wait(wait_begin.waiter, ids) then
@@ -68,6 +71,16 @@ begin
 end $$;
 
 comment on function agentmesh.must_wait is 'Return whether one of these agents runs and has sent nothing that the waiter has not read.';
+
+create function agentmesh.merged_targets(targets jsonb) returns jsonb
+language sql immutable as $$
+  select jsonb_agg(t.item order by t.n) from (
+    select distinct on (coalesce((x.item ->> 'id')::uuid::text, x.item::text)) x.item, x.n
+    from jsonb_array_elements(merged_targets.targets) with ordinality x (item, n)
+    order by coalesce((x.item ->> 'id')::uuid::text, x.item::text), x.n) t
+$$;
+
+comment on function agentmesh.merged_targets is 'The targets of a wait without duplicates, each at its first place.';
 
 create function agentmesh.require_wait_arguments(timeout double precision, targets jsonb) returns void
 language plpgsql as $$
@@ -128,6 +141,9 @@ declare
   result jsonb;
 begin
   perform agentmesh.require_read_committed();
+  if final not in ('timeout', 'interrupted') then
+    perform agentmesh.refuse('AM050', format('a wait does not end as %s', left(final, 60)), 'Give timeout or interrupted, or leave final out.');
+  end if;
   -- Most looks at a large fan-in come before its last message, and senders would queue behind their locks: so a worker's
   -- first look takes no locks. Anything that it misses is committed later and notifies then. A wait for anyone is looked
   -- at when mail arrives.
