@@ -7,6 +7,10 @@ from __future__ import annotations
 
 NOT_RUN: dict[tuple[str, str], str] = {
     (
+        "docs/how-to/headless.md",
+        "Ended with the run: 1 command in the background (r",
+    ): "an example; tests/cli/test_run_background.py has the words",
+    (
         "docs/how-to/own-server.md",
         "$ export AGENTMESH_DATABASE_URL='postgresql://w2@d",
     ): "needs two servers; tests/faults/test_failover.py has them",
