@@ -200,6 +200,8 @@ def _close(conn: Connection, session: SessionId, who: str, asker: AgentId | None
     """Return advice: the agents with the closest names, else some that live, or that the asker is the only one."""
     with conn.cursor(row_factory=dict_row) as cursor:
         known = cursor.execute(statement("agents.labels"), {"session": session}).fetchall()
+    if not known:
+        return "Its session was deleted, or is in another database: agentmesh sessions lists all."
     names = difflib.get_close_matches(who, [row["name"] for row in known], n=5, cutoff=0.5)
     if not names and [row["id"] for row in known] == [asker]:
         return "You are the only agent here. Do the work yourself, and end your turn with the result."

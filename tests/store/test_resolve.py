@@ -93,6 +93,14 @@ def test_nonsense_is_unknown(mesh: Mesh, who: str):
     assert len(refused.value.message) < 200
 
 
+def test_in_a_session_that_was_deleted_nobody_is_known(mesh: Mesh):
+    mesh.run(sessions.end_session, mesh.session)
+    mesh.run(sessions.delete_session, mesh.session)
+    with pytest.raises(UnknownAgent) as refused:
+        find(mesh, "root")
+    assert "agentmesh sessions lists all" in refused.value.hint
+
+
 def test_an_agent_of_another_session_is_unknown_but_can_be_found_anywhere(mesh: Mesh):
     stranger = mesh.fork(mesh.new_session(), "stranger")
     for who in (str(stranger), "stranger"):

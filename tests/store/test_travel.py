@@ -252,7 +252,7 @@ def test_it_has_the_agents_place_limits_and_rights_and_asks_again(mesh: Mesh):
     assert (new.model, new.permissions, new.settings_id) == (old.model, old.permissions, old.settings_id)
     query = (
         "select workdir, host, os_user, max_depth, max_children, max_agents, max_unread, max_tokens, max_cost_usd,"
-        " needs from agentmesh.sessions where id = %s"
+        " deadline, needs from agentmesh.sessions where id = %s"
     )
     assert len({str(mesh.conn.execute(query, [one]).fetchone()) for one in (mesh.session, made.session_id)}) == 1
     row = mesh.conn.execute(

@@ -8,7 +8,8 @@ import psycopg
 import pytest
 
 from agentmesh.domain.ids import AgentId
-from agentmesh.store import steps
+from agentmesh.domain.states import WaitOutcome
+from agentmesh.store import external, steps, waits
 from tests.fixtures.mesh import Mesh
 
 pytestmark = pytest.mark.only_rows
@@ -200,3 +201,13 @@ def test_of_steps_nobody_is_told_by_their_commits(mesh: Mesh, listen: Listen):
     mesh.finish(mesh.call(a, "bash")[0])
     mesh.wait(a, timeout=0)
     assert heard() == []
+
+
+def test_screens_are_told_by_its_commit_that_an_external_agents_wait_is_over(mesh: Mesh, listen: Listen):
+    """Its client, an MCP server, has no feed for screens."""
+    guest = mesh.run(external.guest, mesh.session, "guest")
+    lease = mesh.run(external.join, mesh.join(providers=()), guest)
+    assert mesh.run(waits.wait_begin, guest, None, 30, lease) is None
+    heard = listen(f"session_event_{mesh.session}")
+    assert mesh.run(waits.wait_take, guest, WaitOutcome.TIMEOUT, lease)
+    assert f"step {guest}" in heard()

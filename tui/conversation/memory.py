@@ -39,8 +39,8 @@ def free_drawn_lines() -> None:
     Textual 8.2 caches a method with the object as part of the key, and so keeps the lines of the last 1,024 widgets:
     70 MiB after half an hour of streamed answers. The method is written for a class, which is the key then.
     """
-    cached = vars(StylesCache)["get_inner_outer"]
-    if not isinstance(cached, classmethod):
+    cached = vars(StylesCache).get("get_inner_outer")
+    if cached is not None and not isinstance(cached, classmethod):
         StylesCache.get_inner_outer = classmethod(cached)  # type: ignore[assignment]
 
 

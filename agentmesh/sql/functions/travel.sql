@@ -105,7 +105,7 @@ begin
     case session.permission_mode when 'plan' then 'plan' else 'ask' end, source.permissions,
     jsonb_build_object('max_depth', session.max_depth, 'max_children', session.max_children, 'max_agents', session.max_agents,
       'max_unread', session.max_unread, 'max_tokens', session.max_tokens, 'max_cost_usd', session.max_cost_usd,
-      'max_spawns', session.max_spawns, 'max_turns', session.max_turns, 'max_turn_seconds', session.max_turn_seconds, 'max_seconds', least(ceil(extract(epoch from session.deadline - session.created_at)), 315360000),
+      'max_spawns', session.max_spawns, 'max_turns', session.max_turns, 'max_turn_seconds', session.max_turn_seconds, 'max_seconds', case when session.deadline is not null then least(ceil(extract(epoch from session.deadline - session.created_at)), 315360000) end,
       'max_living', session.max_living, 'ask_agents', session.ask_agents), session.needs, false, session.workspace, session.leases, source.effort);
   perform agentmesh.place_root(root, session.id, coalesce(fork_session.workspace, 'shared'), tree);
   -- Calls are copied with their rows as done: later forks of this history must know where its steps end. (A result

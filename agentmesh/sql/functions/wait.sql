@@ -407,7 +407,7 @@ begin
     end if;
   end if;
   delete from agentmesh.wait w where w.waiter = me.id;
-  if caller.worker_id is null then  -- a worker tells screens of its rows
+  if caller.worker_id is null or me.external then  -- a worker tells screens of its rows
     perform pg_notify('session_event_' || me.session_id, 'step ' || me.id);
   end if;
   return result;
