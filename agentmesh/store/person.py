@@ -66,7 +66,7 @@ def retry(conn: Connection, agent: AgentId) -> None:
 
 
 def failed(conn: Connection, session: SessionId) -> list[Ref]:
-    """Return the agents whose last turn failed or was out of budget, the deepest first."""
+    """Return the agents whose last turn failed or was out of budget and can run again, the deepest first."""
     with conn.cursor(row_factory=class_row(Ref)) as cursor:
         return cursor.execute(statement("person.failed"), {"session": session}).fetchall()
 

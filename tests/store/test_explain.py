@@ -373,7 +373,7 @@ CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
     "list": lambda c, s: agents.list_agents(c, s.session, s.child, 200),
     "page": lambda c, s: agents.page(c, s.session, 1000, 1000),
     "seen": lambda c, s: person.see(c, s.idle),
-    "failed": lambda c, s: person.failed(c, s.session),
+    "failed": lambda c, s: (steps.fail_turn(c, s.end, {"error": "x"}, {}), person.failed(c, s.session)),
     "details for a board": lambda c, s: board.details(c, [s.root, s.child, s.long]),
     "strips for a board": lambda c, s: board.ran(c, [s.root, s.finishing], 600),
     "the newest sessions": lambda c, _s: sessions.list_sessions(c, None, 5),

@@ -20,7 +20,7 @@ from agentmesh.domain.errors import (
 )
 from agentmesh.domain.ids import SessionId
 from agentmesh.domain.states import AgentStatus, Kind, PermissionMode
-from agentmesh.store import agents, board, person, sessions, steps
+from agentmesh.store import agents, board, context, person, sessions, steps
 from agentmesh.store.status import session_channel
 from tests.fixtures.mesh import Mesh, unknown
 
@@ -217,6 +217,18 @@ def test_those_that_failed_are_listed_with_children_before_their_parents(mesh: M
     assert [ref.name for ref in mesh.run(person.failed, mesh.session)] == ["below", "child", "root"]
     mesh.run(person.retry, below)
     assert [ref.name for ref in mesh.run(person.failed, mesh.session)] == ["child", "root"]
+
+
+def test_one_that_failed_is_not_listed_while_the_end_of_its_turn_is_cleared_or_rewound(mesh: Mesh):
+    failed(mesh)
+    mesh.run(context.rewind_to, mesh.root, 0)
+    assert mesh.run(person.failed, mesh.session) == []
+    with pytest.raises(NothingToRetry, match="cleared or rewound"):
+        mesh.run(person.retry, mesh.root)
+    mesh.run(context.restore, mesh.root)
+    assert [ref.name for ref in mesh.run(person.failed, mesh.session)] == ["root"]
+    mesh.run(context.clear, mesh.root)
+    assert mesh.run(person.failed, mesh.session) == []
 
 
 # Taking back

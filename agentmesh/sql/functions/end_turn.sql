@@ -152,30 +152,42 @@ $$;
 
 comment on function agentmesh.ended_with is 'The final text of a turn for agents that wait for it: the answer and, if it is incomplete, the reason.';
 
+create function agentmesh.why_no_retry(me agentmesh.agents) returns text
+language plpgsql stable as $$
+declare
+  ended text;
+begin
+  select t.kind into ended from agentmesh.transcript t where t.agent_id = me.id and t.seq = me.ended_seq;
+  if ended is null or ended = 'assistant' then
+    return format('the last turn of %s did not fail', agentmesh.label(me));
+  elsif exists (select from agentmesh.transcript t where t.agent_id = me.id and t.seq > me.ended_seq and t.kind = 'event'
+                and t.content ->> 'event' in ('cleared', 'rewound'))
+      and not exists (select from agentmesh.spans(me.id) s where s.agent_id = me.id and me.ended_seq > s.after and me.ended_seq <= s.through) then
+    return format('the conversation of %s was cleared or rewound since', agentmesh.label(me));
+  elsif not exists (select from agentmesh.transcript t where t.agent_id = me.id and t.kind in ('user', 'assistant', 'tool_result', 'mail')) then
+    return format('%s has been told nothing yet', agentmesh.label(me));
+  end if;
+  return null;
+end $$;
+
+comment on function agentmesh.why_no_retry is 'Why an idle agent''s last turn cannot run again; null if it can.';
+
 create function agentmesh.retry(agent uuid) returns void
 language plpgsql as $$
 declare
   me agentmesh.agents;
-  ended text;
-  last text;
+  reason text;
 begin
   me := agentmesh.lock_living(agent);
-  select t.kind into ended from agentmesh.transcript t where t.agent_id = me.id and t.seq = me.ended_seq;
-  select t.kind into last from agentmesh.transcript t
-  where t.agent_id = me.id and t.kind in ('user', 'assistant', 'tool_result', 'mail') order by t.seq desc limit 1;
+  reason := agentmesh.why_no_retry(me);
   if me.status <> 'idle' then
     perform agentmesh.refuse('AM053', format('%s is busy', agentmesh.label(me)), 'Let its turn end, or interrupt it.');
   elsif me.external then
     perform agentmesh.refuse('AM061', format('the turns of %s are run by somebody else', agentmesh.label(me)), 'Send it a message.');
-  elsif ended is null or ended = 'assistant' then
-    perform agentmesh.refuse('AM061', format('the last turn of %s did not fail', agentmesh.label(me)), 'Write to it what it should do.');
-  elsif exists (select from agentmesh.transcript t where t.agent_id = me.id and t.seq > me.ended_seq and t.kind = 'event'
-                and t.content ->> 'event' in ('cleared', 'rewound'))
-      and not exists (select from agentmesh.spans(me.id) s where s.agent_id = me.id and me.ended_seq > s.after and me.ended_seq <= s.through) then
-    perform agentmesh.refuse('AM061', format('the conversation of %s was cleared or rewound since', agentmesh.label(me)), 'Write to it what it should do.');
-  elsif last is null then
-    perform agentmesh.refuse('AM061', format('%s has been told nothing yet', agentmesh.label(me)), 'Write to it what it should do.');
-  elsif last = 'assistant' then
+  elsif reason is not null then
+    perform agentmesh.refuse('AM061', reason, 'Write to it what it should do.');
+  elsif (select t.kind from agentmesh.transcript t where t.agent_id = me.id and t.kind in ('user', 'assistant', 'tool_result', 'mail')
+         order by t.seq desc limit 1) = 'assistant' then
     -- It was interrupted in the middle of an answer, which is kept. No request to a model may end with an answer of its
     -- own.
     perform agentmesh.append(me.id, 'user', jsonb_build_object('text', 'Go on from where you were interrupted.', 'retry', true));

@@ -36,11 +36,12 @@ select agentmesh.see(%(agent)s);
 select agentmesh.retry(%(agent)s);
 
 -- name: failed
--- The agents of a session whose last turn failed or was out of budget, the deepest first. Those that ran for a task are
--- left out: it has ended.
+-- The agents of a session whose last turn failed or was out of budget and can run again, the deepest first. Those that
+-- ran for a task are left out: it has ended. "<> 'done'" adds nothing but the words of the index agents_ended, which the
+-- planner does not use without them.
 select a.id, a.name from agentmesh.agents a
 where a.session_id = %(session)s and a.status = 'idle' and a.ended_as in ('failed', 'out of budget') and a.ended_as <> 'done'
-  and not a.external and not a.clean
+  and not a.external and not a.clean and agentmesh.why_no_retry(a) is null
 order by a.depth desc, a.created_at, a.id;
 
 -- name: take_back
