@@ -27,7 +27,7 @@ from agentmesh.tui.session.watching import Watched, Watching
 from agentmesh.tui.widgets import lines
 from agentmesh.tui.widgets.confirm import Confirm
 from agentmesh.tui.widgets.lines import plain
-from tests.fixtures.mesh import Mesh
+from tests.fixtures.mesh import MODEL, Mesh
 from tests.tui.faces import SESSION, face, id_of, request
 from tests.tui.piloting import Puppet, Show, asked, puppet
 from tests.tui.posted import mesh_of
@@ -479,3 +479,20 @@ def test_an_open_board_shows_a_window_that_a_worker_learns_of(mesh: Mesh, db: Da
     mesh.run(capabilities.learn, found, "a worker")
     watching.read(is_tick=True)
     assert [one.details[mesh.root].context_left for one in posted] == [None, 0.75]
+
+
+def test_an_open_board_looks_up_a_window_once_until_workers_learn_something(
+    mesh: Mesh, db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A look-up may ask a model server that is down, and the feed waits for it."""
+    ours, asked = mesh_of(db, tmp_path), []
+    monkeypatch.setattr(ours.models, "context_window", lambda model, learned: asked.append((model, list(learned))))
+    watching = Watching(ours, lambda _read: None)
+    watching.watch(Watched((mesh.root,)))
+    for _ in range(2):
+        watching.read(is_tick=True)
+    found = Capability("far", "http://far/v1", "m", context_window=4096)
+    mesh.run(capabilities.learn, found, "a worker")
+    for _ in range(2):
+        watching.read(is_tick=True)
+    assert asked == [(MODEL, []), (MODEL, [found])]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.store import board as store
+from agentmesh.store import capabilities
 from agentmesh.tui.session.agents_everywhere import EverybodyReader
 from agentmesh.tui.session.messages import DetailsRead, LinesStreamed
 from agentmesh.tui.session.state import Details
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from agentmesh.app import Mesh
     from agentmesh.app.databases import Databases
+    from agentmesh.domain.rows import Capability
     from agentmesh.store.board import Ran
     from agentmesh.tui.session.hints import StreamedPart
 
@@ -45,8 +47,10 @@ class Watching:
         self._watched = Watched()
         self._tails: dict[AgentId, str] = {}
         self._is_new = False
+        self._learned: set[Capability] | None = None
+        """What workers have found out of servers."""
         self._windows: dict[str, int | None] = {}
-        """Context windows by model, read again at each tick; looking one up takes milliseconds."""
+        """Context windows by model, as long as workers learn nothing new: a look-up may ask a server that is down."""
 
     def watch(self, watched: Watched) -> None:
         """Read these agents from now on."""
@@ -58,8 +62,12 @@ class Watching:
         """Read and post the details, and at a tick what changes slowly."""
         watched, run = self._watched, self._mesh.database.run
         is_due, self._is_new = is_tick or self._is_new, False
-        if is_due:
-            self._windows.clear()  # a worker may have learned of one
+        if not watched.agents and not watched.everywhere:
+            return
+        if is_due or self._learned is None:
+            learned = set(run(capabilities.current, idempotent=True))
+            if learned != self._learned:
+                self._learned, self._windows = learned, {}
         if watched.everywhere and is_due:
             self._everybody.read(watched.agents)
         if not watched.agents:
@@ -73,9 +81,10 @@ class Watching:
         self._post(DetailsRead(details, ran))
 
     def _details(self, one: store.Detail) -> Details:
-        if one.model not in self._windows:
-            self._windows[one.model] = self._mesh.context_window(one.model)
-        window = self._windows[one.model]
+        windows = self._windows  # threads of other databases ask too
+        if one.model not in windows:
+            windows[one.model] = self._mesh.models.context_window(one.model, self._learned or ())
+        window = windows[one.model]
         left = max(1 - one.context_tokens / window, 0.0) if window and one.context_tokens else None
         return Details(one.model_calls, one.since, last_line(one.said), left, one.conflicts)
 
