@@ -36,16 +36,26 @@ def test_an_unknown_id_is_refused_with_the_nearest():
     assert "agents.pick" in refused.value.hint
 
 
-@pytest.mark.parametrize("key", ["ctrl+nope", "control+p2", "crtl+p", "f99", "f2,shift+entre", "ctrl+"])
+@pytest.mark.parametrize("key", ["ctrl+nope", "control+p2", "crtl+p", "f99", "f2,shift+entre", "ctrl+", "<any>"])
 def test_a_key_that_no_terminal_sends_is_refused(key: str):
     with pytest.raises(ConfigError, match=r"agents\.pick is bound to .*, and there is no such key\."):
         Keymap({"agents.pick": key})
 
 
-def test_the_key_that_was_meant_is_named():
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [("shift+entre", "shift+enter"), ("scroll-loc", "scroll_lock"), ("backtab", "shift+tab"), ("ctrl+upp", "ctrl+up")],
+)
+def test_the_key_that_was_meant_is_named(key: str, meant: str):
     with pytest.raises(ConfigError) as refused:
-        Keymap({"agents.pick": "shift+entre"})
-    assert refused.value.hint == "Did you mean shift+enter?"
+        Keymap({"agents.pick": key})
+    assert refused.value.hint == f"Did you mean {meant}?"
+
+
+def test_no_event_of_the_mouse_is_named_as_a_key():
+    with pytest.raises(ConfigError) as refused:
+        Keymap({"agents.pick": "scroll-up"})
+    assert "<" not in refused.value.hint
 
 
 @pytest.mark.parametrize(

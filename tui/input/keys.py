@@ -204,11 +204,11 @@ def _require_key(id_: str, key: str) -> None:
     from textual.keys import KEY_ALIASES, KEY_NAME_REPLACEMENTS, Keys
 
     *modifiers, name = re.split(r"(?<=.)\+(?=.)", key)
-    known = {one.value.rpartition("+")[2] for one in Keys}
+    known = {one.value.rpartition("+")[2] for one in Keys if not one.value.startswith("<")}  # <any> is no key
     known |= {*FUNCTIONAL_KEYS.values(), *KEY_NAME_REPLACEMENTS.values(), *KEY_ALIASES["ctrl+j"]}
     if set(modifiers) <= _MODIFIERS and (len(name) == 1 or name in known or _is_character(name)):
         return
-    close = difflib.get_close_matches(name, known, n=1)
+    close = ["shift+tab"] if name == "backtab" else difflib.get_close_matches(name, known, n=1)
     hint = (
         f"Did you mean {'+'.join([*modifiers, *close])}?" if close else "Keys are written as ctrl+p, f12, shift+enter."
     )
