@@ -186,6 +186,8 @@ class Headless:
     def _follow(self, worker: Worker, wakes: Changes, stop: Stop, deadline: float | None) -> None:
         heard: set[AgentId] | None = None
         while not worker.failed:
+            # Read before the look: a command that ends after the look has woken its owner, and is gone from here.
+            had_any = self._mesh.processes.any_running
             try:
                 running = [agent.id for agent in self._tell_all(heard) if agent.is_working]
             except DatabaseUnreachable as error:
@@ -195,7 +197,7 @@ class Headless:
                 heard = None
                 continue
             if not running:
-                if not self._end_commands():
+                if not self._end_commands(had_any):
                     return
                 heard = None  # a command may have ended by itself meanwhile, and woken its owner
                 continue
@@ -207,14 +209,17 @@ class Headless:
                 return
             heard = wakes.wait(left, running)
 
-    def _end_commands(self) -> bool:
-        """End the commands that this run's agents left in the background; return whether there were any.
+    def _end_commands(self, had_any: bool = False) -> bool:
+        """End the commands that this run's agents left in the background.
+
+        Return whether the agents must be looked at again: there were any, now or before (``had_any``), and all have
+        ended.
 
         Whether one would ever end cannot be told: a server looks like a build. An agent that needs the end waits for
         it, and works as long: so no command that is left when all rest keeps a run from ending.
         """
         background = self._mesh.processes
-        were_any = background.any_running
+        were_any = had_any or background.any_running
         self._ended |= {key.process for key in background.end()}
         return were_any and not background.any_running
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 
 import pytest
 
+from agentmesh.app import open_mesh
+from agentmesh.cli.headless import Headless
+from agentmesh.cli.render.progress import Progress
+from agentmesh.config.settings import load
+from agentmesh.domain.states import PermissionMode
 from agentmesh.llm.simulator.reply import ScriptedCall, ScriptedReply
 from agentmesh.llm.simulator.request import ChatRequestView
 from agentmesh.llm.simulator.server import Simulator
+from tests.fixtures.engine import until
 
 STARTED = "I started it."
 NOTE = "select content #>> '{result,note}' from agentmesh.transcript where kind = 'tool_result'"
@@ -66,6 +73,33 @@ def test_a_command_that_an_agent_waits_for_keeps_the_run_going(am, mesh):
     assert (done.code, done.out) == (0, "It is built.\n"), done.err
     assert "Ended with the run" not in done.err
     assert mesh.column("select state from agentmesh.processes") == ["exited"]
+
+
+def test_a_command_that_ends_by_itself_after_the_look_at_the_agents_keeps_the_run_going(database_url, tmp_path, mesh):
+    work, end = tmp_path / "work", tmp_path / "work" / "end"
+    work.mkdir()
+
+    class Late(Headless):
+        """Its first look that finds all agents at rest is followed by the command's own end."""
+
+        def _tell_all(self, heard):
+            now = super()._tell_all(heard)
+            if not end.exists() and not any(agent.is_working for agent in now):
+                end.touch()
+                until(lambda: not self._mesh.processes.any_running, "the command's end")
+            return now
+
+    command = start("until test -e end; do sleep 0.05; done")
+    with model(command, ScriptedReply(STARTED), ScriptedReply("It is built.")) as server:
+        environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), **at(server)}
+        settings = load({"database_url": database_url, "data_dir": str(tmp_path / "data")}, environ, None)
+        with open_mesh(settings, role="test", what="test", environ=environ) as opened:
+            session = opened.start_session(work, model="openai/m", mode=PermissionMode.ALL)
+            result = Late(opened, session, Progress(), None).run("go", (), concurrency=None, timeout=None)
+    assert (result.status, result.text) == ("completed", "It is built.")
+    assert list(result.processes) == []
+    assert mesh.column("select state from agentmesh.processes") == ["exited"]
+    assert mesh.column("select distinct status from agentmesh.agents") == ["idle"]
 
 
 def test_a_run_that_is_interrupted_ends_its_commands_too_and_leaves_all_idle(am, mesh):
