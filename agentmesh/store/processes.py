@@ -95,7 +95,7 @@ def finish(
 ) -> bool:
     """Store how a process ended, and tell its owner; return False if its end is stored already.
 
-    ``quiet``: an idle owner reads of it in its next turn, and is not woken.
+    ``quiet``: an owner that is idle or interrupted reads of it in its next turn, and is not woken.
     """
     ended = {"state": state, "exit_code": exit_code, "note": storable(note) or None, "quiet": quiet}
     values = {**_named(key), **ended, "output": storable(output), "written": written}

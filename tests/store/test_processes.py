@@ -10,7 +10,7 @@ import pytest
 from agentmesh.domain.errors import Fenced, TooManyProcesses, UnknownProcess
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.states import AgentStatus
-from agentmesh.store import agents, mailbox, processes, sessions, waits, workers
+from agentmesh.store import agents, mailbox, processes, sessions, steps, waits, workers
 from agentmesh.store.call import Lease
 from agentmesh.store.processes import ProcessKey
 from tests.fixtures.mesh import Mesh
@@ -59,6 +59,27 @@ def test_the_end_of_a_process_wakes_its_idle_owner_once(mesh: Mesh):
     assert found is not None
     assert (found.state, found.exit_code, found.output, found.output_bytes) == ("exited", 3, "boom\n", 5)
     assert mesh.one("select sender_name from agentmesh.v_mail where about = 'process'") == "process"
+
+
+def test_a_quiet_end_begins_no_turn_of_an_owner_that_is_interrupted(mesh: Mesh):
+    lease = owner(mesh)
+    key = start(mesh, lease)
+    mesh.begin(lease.agent_id)
+    assert mesh.interrupt(lease.agent_id) is True
+    assert mesh.run(processes.finish, key, "killed", None, "", 0, quiet=True)
+    assert mesh.run(steps.stop_turn, mesh.lease(lease.agent_id)) is AgentStatus.IDLE
+    assert mesh.unread(lease.agent_id) == ["Process 1 (npm run dev) was stopped"], "the next turn reads it"
+
+
+def test_a_quiet_end_holds_back_no_mail_that_came_after_the_interrupt(mesh: Mesh):
+    lease = owner(mesh)
+    key = start(mesh, lease)
+    mesh.begin(lease.agent_id)
+    mesh.interrupt(lease.agent_id)
+    mesh.send(None, lease.agent_id, "go on")
+    mesh.run(processes.finish, key, "killed", None, "", 0, quiet=True)
+    assert mesh.run(steps.stop_turn, mesh.lease(lease.agent_id)) is AgentStatus.RUNNING
+    assert mesh.unread(lease.agent_id) == []
 
 
 def test_mail_about_a_process_is_no_message_of_the_user(mesh: Mesh):

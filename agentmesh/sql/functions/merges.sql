@@ -265,7 +265,7 @@ end $$;
 
 comment on function agentmesh.close_merge_call is 'Write the result of the call that asked for a merge, if there is one that has none yet.';
 
-create function agentmesh.tell_quietly(recipient uuid, sender uuid, body text, about text default 'merge') returns void
+create function agentmesh.tell_quietly(recipient uuid, sender uuid, body text, about text default 'merge') returns bigint
 language plpgsql as $$
 #variable_conflict use_column
 -- An idle agent has it as a row at once, and needs no turn to read it. Nobody dead is told, or tells.
@@ -276,7 +276,7 @@ declare
 begin
   select * into to_agent from agentmesh.agents a where a.id = tell_quietly.recipient and a.status <> 'dead';
   if to_agent.id is null or coalesce(tell_quietly.body, '') = '' then
-    return;
+    return null;
   end if;
   insert into agentmesh.mail (session_id, sender, recipient, body, automatic, about)
   values (to_agent.session_id, nullif(from_id, to_agent.id), to_agent.id, agentmesh.fitting(tell_quietly.body), true, tell_quietly.about)
@@ -286,9 +286,10 @@ begin
   else
     perform pg_notify('session_event_' || to_agent.session_id, 'mail ' || to_agent.id);
   end if;
+  return mail_id;
 end $$;
 
-comment on function agentmesh.tell_quietly is 'Tell a locked agent of a merge, or of what about names, by an automatic mail that does not wake it.';
+comment on function agentmesh.tell_quietly is 'Tell a locked agent of a merge, or of what about names, by an automatic mail that does not wake it; returns its id, null if nobody is told.';
 
 create function agentmesh.tell_owner(merge agentmesh.merges, told text) returns void
 language plpgsql as $$

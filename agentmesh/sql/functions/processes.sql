@@ -120,7 +120,7 @@ begin
   return true;
 end $$;
 
-comment on function agentmesh.end_process is 'Store how a process ended, and tell its owner in the same commit; quiet wakes no idle owner. Returns false if it is over for the database already.';
+comment on function agentmesh.end_process is 'Store how a process ended, and tell its owner in the same commit; quiet wakes no owner that is idle or interrupted. Returns false if it is over for the database already.';
 
 create function agentmesh.tell_process_owner(process agentmesh.processes, what text, failed boolean, with_output boolean default false,
   key text default null, quiet boolean default false) returns bigint
@@ -128,6 +128,8 @@ language plpgsql as $$
 declare
   owner agentmesh.agents;
   news text;
+  is_held boolean;
+  mail_id bigint;
 begin
   select * into owner from agentmesh.agents a where a.id = process.agent_id;
   if owner.status = 'dead' then
@@ -136,7 +138,11 @@ begin
   news := format('Process %s (%s) %s', process.id, left(regexp_replace(process.command, '\s+', ' ', 'g'), 100), what)
     || case when with_output and process.output <> '' then E'\nThe end of its output:\n' || right(process.output, 2000) else '' end;
   if tell_process_owner.quiet then
-    perform agentmesh.tell_quietly(owner.id, null, news, 'process');
+    -- The end of an interrupted turn would begin another one with this mail. If other mail begins one anyway, that turn
+    -- reads it.
+    is_held := owner.status = 'running' and owner.interrupt_turn = owner.turn and (agentmesh.unread_at_end(owner)).waking is null;
+    mail_id := agentmesh.tell_quietly(owner.id, null, news, 'process');
+    update agentmesh.agents a set held_mail = mail_id where is_held and a.id = owner.id;
     return null;
   end if;
   return agentmesh.deliver(owner, null, news, tell_process_owner.key, automatic => true, failed => coalesce(tell_process_owner.failed, false), about => 'process');
