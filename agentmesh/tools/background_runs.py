@@ -7,6 +7,7 @@ the next tick of another one does.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ LONGEST: Final = 24 * 3600.0
 """Seconds after which a process is ended."""
 _RETRY: Final = 1.0
 _CLOSE: Final = 8.0
-"""Seconds that ``close`` waits for the ends of all processes."""
+"""Seconds that ``end`` and ``close`` wait for the ends of all processes together."""
 
 
 @dataclass(eq=False, slots=True)
@@ -121,9 +122,10 @@ class Processes:
             running = list(self._running)
         for one in running:
             one.cancel.set(why)
+        deadline = time.monotonic() + _CLOSE
         for one in running:
             if one.thread is not None:
-                one.thread.join(_CLOSE)
+                one.thread.join(max(deadline - time.monotonic(), 0.0))
         return running
 
     # The thread of one process.
