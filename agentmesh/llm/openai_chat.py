@@ -23,7 +23,7 @@ from agentmesh.llm.exchange import Exchange
 from agentmesh.llm.failure import AttemptFailed, FailedAnswer, explain
 from agentmesh.llm.pauses import Pass, PauseGate, Pauses, Visit
 from agentmesh.llm.port import LIMIT, Bill, CallCancelled, CallFailed, ChatRequest, Prices, Reply, Watch
-from agentmesh.llm.provider import BOUND_NAMES, FIRST_TOKEN_TIMEOUT, Provider
+from agentmesh.llm.provider import BOUND_NAMES, START_TIMEOUT, Provider
 from agentmesh.llm.reading import Reader
 from agentmesh.llm.request import (
     EMPTY_CONTENT,
@@ -315,7 +315,7 @@ class OpenAIChat:
 
     def _attempt(self, prepared: _Prepared, assembly: Assembly, cancel: Cancel, entered: Pass) -> None:
         model, wire = prepared.request.model, self._open()
-        with Exchange(cancel, self.provider.first_token_timeout, FIRST_TOKEN_TIMEOUT) as exchange:
+        with Exchange(cancel, self.provider.first_token_timeout, START_TIMEOUT) as exchange:
             try:
                 with wire.chat(exchange, prepared.body, model, prepared.sent) as chunks:
                     entered.taken()

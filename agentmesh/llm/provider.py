@@ -22,7 +22,7 @@ _KEY_SHAPED = re.compile(r"\b(?:sk|gsk|xai|nvapi|hf)[-_][\w-]{12,}")
 _SHORTEST_SECRET = 6
 BOUND_NAMES = ("max_tokens", "max_completion_tokens")
 """Parameters that limit an answer at the server."""
-FIRST_TOKEN_TIMEOUT = "model_calls.first_token_timeout"  # noqa: S105  no secret
+START_TIMEOUT = "model_calls.first_token_timeout"
 IDLE_TIMEOUT = "model_calls.idle_timeout"
 """Settings that end an answer in which nothing comes, by their names in the configuration."""
 
