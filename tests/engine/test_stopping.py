@@ -353,14 +353,14 @@ def test_a_parent_interrupts_its_child_and_tells_it_what_to_do_instead(rig: Rig)
 def test_all_stay_idle_that_a_person_stopped(rig: Rig, root_is: str, how: str):
     never = threading.Event()
     then = {"waiting": do(call("wait", timeout=60, from_agents=["child"])), "idle": say("I have forked.")}
-    root_says = then.get(root_is, do(call("bash", command="sleep 200")))
+    root_says = then.get(root_is, do(call("bash", command="touch ready; sleep 200")))
     rig.script("root", do(call("fork", name="child", prompt="go on for long")), root_says, say("woken"))
     rig.script("child", when(never, say("never")))
     rig.worker()
     rig.prompt()
     rig.until_asked("child")
     settled = {"waiting": lambda: rig.waits("root"), "idle": lambda: rig.status() == "idle"}
-    rig.until(settled.get(root_is, lambda: processes("sleep 200")), root_is)
+    rig.until(settled.get(root_is, (rig.workdir / "ready").exists), root_is)
     if how == "all":
         session = rig.one("select session_id from agentmesh.agents where id = %s", rig.root)
         stopped = interrupt_until_rest(rig.db, lambda: rig.db.run(agents.view, session))
