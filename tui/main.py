@@ -66,7 +66,8 @@ def main(
         raise UsageError(
             "the TUI needs a terminal that can do more than TERM=dumb says", hint='agentmesh run "prompt" works in it.'
         )
-    _draw_on_a_terminal()
+    if not in_browser:
+        _draw_on_a_terminal()
     state = paths.make_user_state()
     switch_interval = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH)

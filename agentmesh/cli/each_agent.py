@@ -1,25 +1,13 @@
-"""What ``kill``, ``interrupt`` and ``retry`` share: they do something to each of several agents in turn."""
+"""How ``kill``, ``interrupt`` and ``retry`` print what they did to each of several agents."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import complain
 from agentmesh.domain.errors import Refused
 from agentmesh.domain.rows import Ref
-
-
-def to_each(agents: Iterable[Ref], do: Callable[[Ref], Iterable[Ref]]) -> tuple[list[Ref], list[Refused]]:
-    """Do it to each agent; return the agents that it was done to, and the refusals. One refusal stops no other."""
-    done: list[Ref] = []
-    refused = []
-    for agent in agents:
-        try:
-            done += do(agent)
-        except Refused as error:
-            refused.append(error)
-    return done, refused
 
 
 def print_each(what: str, done: Sequence[Ref], refused: Sequence[Refused], *, as_json: bool) -> None:

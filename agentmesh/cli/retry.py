@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from agentmesh.cli.each_agent import print_each, to_each
+from agentmesh.cli.each_agent import print_each
 from agentmesh.cli.find_agents import find_agents
 from agentmesh.cli.options import json_option, place_options
 from agentmesh.cli.parameter_types import NAMED
@@ -12,7 +12,6 @@ from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.serving import start_worker_if_none
 from agentmesh.cli.talk import say
 from agentmesh.domain.errors import Refused, UsageError
-from agentmesh.domain.rows import Ref
 
 
 @click.command()
@@ -26,17 +25,11 @@ def retry(agents: tuple[str, ...], *, everybody: bool, as_json: bool, place: Pla
     It is for turns that ended with an error, at a limit or without budget. An agent that was interrupted goes on if you
     name it; --all leaves it idle.
     """
-    from agentmesh.app.retrying import retry_failed
-    from agentmesh.store import person
+    from agentmesh.app.retrying import retry_each, retry_failed
 
     if bool(agents) == everybody:
         raise UsageError("Which agents should run again?", hint="Name them, or give --all.")
     with place.mesh("retry", who=agents) as mesh:
-
-        def again(ref: Ref) -> list[Ref]:
-            mesh.database.run(person.retry, ref.id)
-            return [ref]
-
         refused: list[Refused] = []
         if everybody:
             sessions = [place.find_session(mesh)]
@@ -44,7 +37,7 @@ def retry(agents: tuple[str, ...], *, everybody: bool, as_json: bool, place: Pla
         else:
             found = find_agents(mesh, place, agents)
             sessions = list({session.id: session for session in found.values()}.values())
-            retried, refused = to_each(found, again)
+            retried, refused = retry_each(mesh.database, found)
         for session in sessions if retried else ():
             start_worker_if_none(mesh, session)
     print_each("retried", retried, refused, as_json=as_json)

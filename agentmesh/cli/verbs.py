@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agentmesh.app.each_agent import to_each
 from agentmesh.cli.attached import attached
-from agentmesh.cli.each_agent import print_each, to_each
+from agentmesh.cli.each_agent import print_each
 from agentmesh.cli.find_agents import addressee, find_agent, find_agents
 from agentmesh.cli.options import image_option, json_option, place_options, text_argument
 from agentmesh.cli.parameter_types import NAMED
@@ -216,7 +217,9 @@ def _interrupt_all(mesh: Mesh, session: SessionId) -> list[Ref]:
     stopped = interrupt_until_rest(mesh.database, lambda: run(agents.view, session, idempotent=True))
     if stopped.running:
         names = ", ".join(one.name for one in stopped.running)
-        complain(f"still stopping: {names}", "They go on with the next worker: repeat the command.")
+        complain(
+            f"still stopping: {names}", "A tool does not end, or a worker is gone. agentmesh ps shows when they rest."
+        )
     external = [
         Ref(one.id, one.name)
         for one in run(agents.view, session, idempotent=True)

@@ -47,9 +47,14 @@ def limit_named(text: str) -> str | None:
     return OPTIONS.get(word) or stored.get(word)
 
 
+def word_of(name: str) -> str:
+    """Return the word of a limit: ``turn-time`` for ``max_turn_seconds``."""
+    return next(word for word, each in OPTIONS.items() if each == name)
+
+
 def option_of(name: str) -> str:
     """Return the option of a limit: ``--max-turn-time`` for ``max_turn_seconds``."""
-    word = next(word for word, each in OPTIONS.items() if each == name)
+    word = word_of(name)
     return f"--{word}" if name.startswith("ask_") else f"--max-{word}"
 
 

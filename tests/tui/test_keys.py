@@ -36,7 +36,9 @@ def test_an_unknown_id_is_refused_with_the_nearest():
     assert "agents.pick" in refused.value.hint
 
 
-@pytest.mark.parametrize("key", ["ctrl+nope", "control+p2", "crtl+p", "f99", "f2,shift+entre", "ctrl+", "<any>"])
+@pytest.mark.parametrize(
+    "key", ["ctrl+nope", "control+p2", "crtl+p", "f99", "f2,shift+entre", "ctrl+", "ctrl+ctrl+p", "<any>"]
+)
 def test_a_key_that_no_terminal_sends_is_refused(key: str):
     with pytest.raises(ConfigError, match=r"agents\.pick is bound to .*, and there is no such key\."):
         Keymap({"agents.pick": key})

@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import MappingProxyType
 
 from agentmesh.app.interrupting import interrupt_until_rest
-from agentmesh.app.retrying import retry_failed
+from agentmesh.app.retrying import retry_each, retry_failed
 from agentmesh.domain.errors import AgentmeshError, Refused, UsageError
 from agentmesh.domain.figures import listed
 from agentmesh.domain.ids import MailId
@@ -219,13 +219,8 @@ def retry(ctx: CommandContext, *who: str) -> Done:
         if not retried:
             return Done("No agent's last turn failed.")
     else:
-        retried = []
-        for ref in dict.fromkeys(ctx.agent(one) for one in who or [None]):
-            try:
-                ctx.run(person.retry, ref.id)
-                retried.append(ref)
-            except Refused as error:
-                refused.append(error)
+        chosen = dict.fromkeys(ctx.agent(one) for one in who or [None])
+        retried, refused = retry_each(ctx.mesh.database, chosen)
         if not retried:
             raise refused[0]
     ctx.ensure_served()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentmesh.domain.errors import UsageError
-from agentmesh.domain.limits import OPTIONS, WHAT, Limit, limit_named, read_limit
+from agentmesh.domain.limits import OPTIONS, WHAT, Limit, limit_named, read_limit, word_of
 from agentmesh.domain.text import one_line
 from agentmesh.store import limits as store
 from agentmesh.store.reader import QueryResult
@@ -29,7 +29,7 @@ def _change(ctx: CommandContext, which: str, amount: str) -> Done:
             f"There is no limit {one_line(which, 40)!r}.", hint=f"Limits are {', '.join(OPTIONS)}: /limits turns 50."
         )
     if not amount:
-        word = next(word for word, each in OPTIONS.items() if each == name)
+        word = word_of(name)
         raise UsageError(f"/limits {word} lacks the new limit.", hint=f"Write /limits {word} 50, or none for no limit.")
     value = read_limit(name, amount)
     ctx.run_idempotent(store.set_limits, ctx.session.id, {name: value})

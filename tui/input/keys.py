@@ -206,7 +206,11 @@ def _require_key(id_: str, key: str) -> None:
     *modifiers, name = re.split(r"(?<=.)\+(?=.)", key)
     known = {one.value.rpartition("+")[2] for one in Keys if not one.value.startswith("<")}  # <any> is no key
     known |= {*FUNCTIONAL_KEYS.values(), *KEY_NAME_REPLACEMENTS.values(), *KEY_ALIASES["ctrl+j"]}
-    if set(modifiers) <= _MODIFIERS and (len(name) == 1 or name in known or _is_character(name)):
+    if (
+        set(modifiers) <= _MODIFIERS
+        and len(set(modifiers)) == len(modifiers)
+        and (len(name) == 1 or name in known or _is_character(name))
+    ):
         return
     close = ["shift+tab"] if name == "backtab" else difflib.get_close_matches(name, known, n=1)
     hint = (
