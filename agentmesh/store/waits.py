@@ -25,7 +25,7 @@ _FEW = 100
 def targets(
     conn: Connection, session: SessionId, asked: Sequence[str], waiter: AgentId | None = None
 ) -> list[dict[str, Any]]:
-    """Resolve the agents to wait for, in the order asked, with duplicates merged; an entry may carry its error instead.
+    """Resolve the agents to wait for, in the order asked; an entry may carry its error instead.
 
     A waiter that asks by itself may call its parent "parent". Raise BadWait for no name, or for more than there are
     agents: each one that is wrong adds an error to the result, which would have no bound.
@@ -39,14 +39,12 @@ def targets(
                 f"from_agents has {len(asked)} names, the most here is {most}",
                 hint="Name each agent of the session once, or leave it out to wait for a message from anyone.",
             )
-    resolved: dict[Any, dict[str, Any]] = {}
-    for who, found in zip(asked, agents.resolve_all(conn, session, asked, waiter), strict=True):
-        if isinstance(found, Ref):
-            resolved.setdefault(found.id, {"agent_id": str(found.id), "id": str(found.id)})
-        else:
-            text = storable(who)
-            resolved.setdefault(text, {"agent_id": text, "error": found.message, "hint": found.hint})
-    return list(resolved.values())
+    return [
+        {"agent_id": str(found.id), "id": str(found.id)}
+        if isinstance(found, Ref)
+        else {"agent_id": storable(who), "error": found.message, "hint": found.hint}
+        for who, found in zip(asked, agents.resolve_all(conn, session, asked, waiter), strict=True)
+    ]
 
 
 def wait_begin(

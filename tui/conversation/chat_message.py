@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widget import Widget
 
+from agentmesh.domain.figures import plural
 from agentmesh.tui.conversation.entries import ChatMessage
 from agentmesh.tui.conversation.entry import EntryView
 from agentmesh.tui.conversation.prose import Prose, is_plain
@@ -53,9 +54,9 @@ class ChatMessageView(EntryView):
         if self.unfolded:
             return Content.styled("▾ all of it", "$dim")
         hidden = (
-            f"{self._hidden} more lines"
+            plural(self._hidden, "more line")
             if self._hidden
-            else f"{len(self._said.text) - len(self._head)} more characters"
+            else plural(len(self._said.text) - len(self._head), "more character")
         )
         return Content.styled(f"▸ {hidden}", "$dim")
 

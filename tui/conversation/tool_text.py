@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain import batches, images, jsontext, wait_result
-from agentmesh.domain.figures import listed
+from agentmesh.domain.figures import listed, plural
 from agentmesh.domain.text import one_line, printable
 from agentmesh.domain.todos import TodoStatus, read_todos
 from agentmesh.domain.workspaces import own_tree
@@ -78,7 +78,7 @@ def result_in_full(result: Any) -> str:
         text = _in_full(result) if isinstance(result, Mapping) else printable(jsontext.text_or_json(result))
     if len(text) <= _SHOWN:
         return text
-    return f"{text[:_SHOWN]}\n… {len(text) - _SHOWN} more characters: agentmesh log shows all of it"
+    return f"{text[:_SHOWN]}\n… {plural(len(text) - _SHOWN, 'more character')}: agentmesh log shows all of it"
 
 
 def diff_of(name: str, arguments: str, result: Any) -> str | None:
