@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from agentmesh.domain.attention import Need
 from agentmesh.domain.rows import Capability
-from agentmesh.domain.states import AgentStatus
+from agentmesh.domain.states import AgentStatus, Kind
 from agentmesh.store import capabilities, steps
 from agentmesh.store.board import Elsewhere, Ran
 from agentmesh.store.tx import Database
@@ -41,7 +41,7 @@ def team() -> tuple[AgentFace, ...]:
         face("waits", status="running", activity="waiting"),
         face("works", status="running", activity="tool: bash"),
         face("has-done", unseen=True),
-        face("broke", activity="failed"),
+        face("broke", activity="failed", ended_with=Kind.ERROR),
         face("asking", status="running", activity="needs approval: bash", requests=(request("asking"),)),
     )
 
@@ -225,6 +225,21 @@ def test_one_key_acts_on_all_selected():
             ("interrupt", id_of("works")),
             ("interrupt", id_of("waits")),
         ]
+
+    puppet(scene)
+
+
+def test_a_key_runs_the_failed_turns_of_the_selected_agents_again():
+    async def scene(show: Show) -> None:
+        broken = [face(name, activity="failed", ended_with=Kind.ERROR) for name in ("first", "second")]
+        await opened(show, *broken, face("works", status="running"))
+        await show.press("space", "space", "space", "ctrl+r")
+        assert [(call.name, agent) for call, agent in hand(show).asked] == [
+            ("retry", id_of("first")),
+            ("retry", id_of("second")),
+        ]
+        await show.press("end", "ctrl+r")
+        assert "None of these has failed" in show.text
 
     puppet(scene)
 

@@ -399,6 +399,7 @@ KEYS: dict[str, Scene] = {
     "board.select": on_board(acts=lambda show: bool(show.app.screen.query_one(BoardTable).selected)),
     "board.interrupt": on_board(before=("down", "down", "down"), acts=has_asked("interrupt", "works")),
     "board.kill": on_board(acts=lambda show: isinstance(show.app.screen, Confirm) and "Kill 1 agent" in show.text),
+    "board.retry": on_board(before=("down",), acts=has_asked("retry", "broke")),
     "board.answer": on_board(acts=lambda show: not isinstance(show.app.screen, BoardScreen)),
     "board.write": on_board(acts=lambda show: "Message to asking" in show.text),
     "board.seen": on_board(before=("down", "down"), acts=lambda show: bool(test_board.hand(show).seen)),

@@ -44,6 +44,7 @@ _HELP = {
     "board.write": "write",
     "board.interrupt": "interrupt",
     "board.kill": "kill",
+    "board.retry": "retry",
     "board.seen": "seen",
     "board.silent": "silent agents",
 }
@@ -290,6 +291,12 @@ class BoardScreen(Dialog[None]):
         """Interrupt the selected agents."""
         for row in self._targets("runs", lambda row: row.face.is_running):
             self._request(row, Call("interrupt"))
+        self._table.selected.clear()
+
+    def action_retry(self) -> None:
+        """Run the failed turns of the selected agents again."""
+        for row in self._targets("has failed", lambda row: row.face.can_retry):
+            self._request(row, Call("retry"))
         self._table.selected.clear()
 
     def action_kill(self) -> None:

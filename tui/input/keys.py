@@ -73,6 +73,7 @@ DEFAULTS: tuple[Key, ...] = (
     Key("board.select", "space", "select", "Select the agent, or no longer", place="board"),
     Key("board.interrupt", "ctrl+x", "interrupt", "Interrupt the selected agents", place="board"),
     Key("board.kill", "delete", "kill", "Kill the selected agents", place="board"),
+    Key("board.retry", "ctrl+r", "retry", "Run the selected agents' failed turns again", place="board"),
     Key("board.answer", "f2", "answer", "Answer what agents ask you", place="board"),
     Key("board.write", "tab", "write", "Write one message to the selected agents", place="board"),
     Key("board.seen", "ctrl+s", "seen", "Mark the selected agents as seen", place="board"),
