@@ -20,12 +20,13 @@ from agentmesh.domain.errors import AgentBusy, AgentmeshError, DatabaseError, Fe
 from agentmesh.domain.fan_out import Start
 from agentmesh.domain.rows import Agent, Allowance, OpenCall, Row, Standing
 from agentmesh.domain.states import AgentStatus
-from agentmesh.engine import budgeting, call_progress, corrections, estimates, keeping, loops, recording
+from agentmesh.engine import budgeting, corrections, estimates, keeping, loops, recording
 from agentmesh.engine.calls import Parked, StepCalls
 from agentmesh.engine.conversation import Conversation
 from agentmesh.engine.effects import Effects
 from agentmesh.engine.engine import Engine
 from agentmesh.engine.feed import CallOutput
+from agentmesh.engine.model_call import ModelCall
 from agentmesh.engine.offered_tools import offered
 from agentmesh.engine.summary_call import Compactor, NoSummary, Stopped, too_long
 from agentmesh.engine.tool import Rights, Tool, ToolContext
@@ -37,8 +38,6 @@ from agentmesh.workspace.roots import Root
 Stored = TypeVar("Stored")
 
 _SAME_REFUSALS = 3
-_LONG = 1.0
-"""Seconds of waiting for a warm prefix or a slot after which limits are looked at again."""
 
 Going = AgentStatus | Parked | None
 """How a step ended: the agent's status, inside a wait, or (None) no longer this worker's to run."""
@@ -75,8 +74,8 @@ class Runner:
         self._allowance = Allowance()
         """The session's allowance when the calls at hand began."""
         self._in_task = False
-        self._times = call_progress.TokenTimes()
-        """Token times of the model call in flight."""
+        self._call: ModelCall | None = None
+        """The newest model call."""
         self._refused: dict[str, int] = {}
         """For how many steps in a row a call was refused with these words."""
         self._streak: tuple[list[Row], int, loops.Streak] | None = None
@@ -104,7 +103,8 @@ class Runner:
 
     def end_silence(self, now: float) -> None:
         """Stop the model call of a sub-agent if it began to answer and then fell silent for too long."""
-        last = self._times.last
+        call = self._call
+        last = call.last_token if call else None
         if self._in_task and last is not None and now - last > self._engine.task_silence(self._project):
             self.halt(CancelReason.SILENT)
 
@@ -251,67 +251,54 @@ class Runner:
         if not self._is_compacted and self._compactor.is_due(agent, conversation, self._cancel):
             return self._compact(conversation)
         most = budgeting.shortened(self._granted, budgeting.wanted(self._engine.model, agent.model))
-        asked, must = corrections.asked(conversation.rows), corrections.must_call(conversation.rows)
-        tools = offered(conversation.tools, self._engine.tools, attended=self._allowance.attended)
-        settings = {} if agent.effort is None else {"reasoning_effort": agent.effort}
-        request = ChatRequest(
-            agent.model, conversation.messages, tools, settings, answer_tokens=most, asked=asked, must_call=must
-        )
-        request = self._engine.images.fill(agent.session_id, request)
-        came = time.monotonic()
-        goes = self._engine.prefixes.wait(
-            agent, conversation, self._cancel, lambda why: self._engine.feed.activity(agent.id, why)
-        )
-        began = time.monotonic()
-        self._times = times = call_progress.TokenTimes(began=goes.began)
-
-        def usage(reply: Reply, error: str | None = None) -> dict[str, Any]:
-            until_first = times.first - began if times.first else None
-            used = recording.usage(reply, agent.model, time.monotonic() - began, until_first, error)
-            self._engine.observer.asked(agent, used)
-            return used
-
+        request = self._request(conversation, most)
+        call = self._call = ModelCall(self._engine, agent, self._lease, conversation, self._cancel)
         try:
-            feed, observer = self._engine.feed, self._engine.observer
-            may_retry = bind(keeping.may_retry, self._engine.database, self._lease)
-            may_send = bind(keeping.may_send, self._engine.database, self._lease)
-            with call_progress.watched(
-                feed, observer, agent, conversation.last_seq, times, may_retry, may_send
-            ) as watch:
-                if began - came >= _LONG:
-                    watch.may_send()
-                reply = self._engine.model.complete(request, self._cancel, watch)
-            goes.began()  # a server that does not stream has read it too
-            self._engine.prefixes.saw(agent.model, reply.usage, times.first - began if times.first else None)
+            reply = call.complete(request)
         except CallCancelled as cancelled:
-            times.void()
-            return self._cancelled(cancelled.partial, usage(cancelled.partial, "cancelled"))
+            return self._cancelled(cancelled.partial, call.usage(cancelled.partial, "cancelled"))
         except CallFailed as failed:
-            if failed.kind == "context" and not self._is_compacted and self._compactor.helps(agent, conversation):
-                self._book(usage(Reply(), failed.kind))
-                return self._compact(conversation, refusal=failed)
-            told = too_long(failed, conversation) if failed.kind == "context" else failed
-            error = {"error": told.message, "hint": told.hint, "kind": failed.kind, **_limit(failed.limit)}
-            streamed = failed.partial or Reply()
-            return self.fail({**error, "partial": streamed.text}, usage(streamed, failed.kind))
+            return self._call_failed(call, conversation, failed)
         except AgentmeshError as unusable:  # no such provider, a bad URL
             return self.fail({"error": unusable.message, "hint": unusable.hint, "kind": "config"})
-        finally:
-            goes.ended()
-        times.void()
         self._is_compacted = False
         conversation.count(0 if reply.usage.estimated else reply.usage.input_tokens)
-        verdict = corrections.judge(reply, conversation.rows, tools, is_small=conversation.is_small)
+        verdict = corrections.judge(reply, conversation.rows, request.tools, is_small=conversation.is_small)
         if verdict.error is not None:
-            return self.fail(verdict.error, usage(reply, "unread"))
+            return self.fail(verdict.error, call.usage(reply, "unread"))
         window = self._window() if reply.finish_reason == "length" else None
         content = recording.content(reply, most, verdict, window)
-        done = self._store(content, reply, usage(reply), conversation.last_seq)
+        done = self._store(content, reply, call.usage(reply), conversation.last_seq)
         if not reply.tool_calls:
             self._refused = {}
             return done.status
         self._allowance = done.allowance or self._allowance
         return self._call_tools(recording.open_calls(done.seq, reply))
+
+    def _request(self, conversation: Conversation, most: int | None) -> ChatRequest:
+        """Return what the model is asked; ``most`` is how many tokens the budget leaves for its answer, if too few."""
+        agent = self._agent
+        request = ChatRequest(
+            agent.model,
+            conversation.messages,
+            offered(conversation.tools, self._engine.tools, attended=self._allowance.attended),
+            {} if agent.effort is None else {"reasoning_effort": agent.effort},
+            answer_tokens=most,
+            asked=corrections.asked(conversation.rows),
+            must_call=corrections.must_call(conversation.rows),
+        )
+        return self._engine.images.fill(agent.session_id, request)
+
+    def _call_failed(self, call: ModelCall, conversation: Conversation, failed: CallFailed) -> Going:
+        """End the turn with the error of a model call; if the request was too long, make it shorter once."""
+        is_too_long = failed.kind == "context"
+        if is_too_long and not self._is_compacted and self._compactor.helps(self._agent, conversation):
+            self._book(call.usage(Reply(), failed.kind))
+            return self._compact(conversation, refusal=failed)
+        told = too_long(failed, conversation) if is_too_long else failed
+        streamed = failed.partial or Reply()
+        error = {"error": told.message, "hint": told.hint, "kind": failed.kind, **_limit(failed.limit)}
+        return self.fail({**error, "partial": streamed.text}, call.usage(streamed, failed.kind))
 
     def _window(self) -> int | None:
         """Return the context size of the agent's model, None if unknown."""

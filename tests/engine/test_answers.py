@@ -11,7 +11,7 @@ from agentmesh.engine import recording
 from agentmesh.engine.recording import CUT, FULL, STOPPED, WORDLESS
 from agentmesh.llm.bounds import MOST_CALLS
 from agentmesh.llm.port import Reply, Usage
-from agentmesh.llm.simulator.reply import ScriptedCall, ScriptedReply
+from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedCall, ScriptedReply
 from tests.fixtures.engine import Rig, call, do, say
 
 FORK = do(call("fork", name="child", prompt="x"))
@@ -193,3 +193,14 @@ def test_a_fan_out_as_a_small_model_writes_it(rig: Rig):
     assert rig.one("select count(*) from agentmesh.transcript where content ? 'correction'") == 0
     (child,) = (request.body for request in rig.requests("adder-1")[:1])
     assert len(child["tools"]) == len(rig.requests()[0].body["tools"])
+
+
+def test_a_model_call_records_when_its_first_token_came(rig: Rig):
+    cut = ScriptedReply("half of an answer", fault=Fault(FaultKind.CUT, after=3))
+    rig.script("root", do(call("list_agents")), say("well", chunk_delay=0.01), cut)
+    rig.worker()
+    rig.run()
+    rig.run()
+    recorded = rig.conn.execute("select first_token_ms, latency_ms from agentmesh.model_calls order by id").fetchall()
+    assert len(recorded) == 3
+    assert all(first is not None and 0 <= first <= whole for first, whole in recorded), recorded
