@@ -114,6 +114,8 @@ class Scene:
         self.queued = mesh.fork(mesh.root, "queued", "work")
         mesh.send(None, self.finishing, "steer")
         self.other_worker = mesh.join()
+        self.failed = mesh.fork(mesh.root, "failed", "work")
+        mesh.run(steps.fail_turn, mesh.begin(self.failed), {"error": "x"})
         self.asking = mesh.fork(mesh.root, "asking", "work")
         self.request = mesh.ask(self.asking)
         self.giver = mesh.fork(mesh.root, "giver", "work")
@@ -374,6 +376,7 @@ CALLS: dict[str, Callable[[psycopg.Connection, Scene], Any]] = {
     "page": lambda c, s: agents.page(c, s.session, 1000, 1000),
     "seen": lambda c, s: person.see(c, s.idle),
     "failed": lambda c, s: (steps.fail_turn(c, s.end, {"error": "x"}, {}), person.failed(c, s.session)),
+    "retry": lambda c, s: person.retry(c, s.failed),
     "details for a board": lambda c, s: board.details(c, [s.root, s.child, s.long]),
     "strips for a board": lambda c, s: board.ran(c, [s.root, s.finishing], 600),
     "the newest sessions": lambda c, _s: sessions.list_sessions(c, None, 5),

@@ -41,7 +41,8 @@ begin
   end if;
   update agentmesh.agents a set status = 'idle', worker_id = null, ended_seq = ended, ended_as = how,
     unseen = (is_halted or coalesce(how, 'interrupted') <> 'interrupted') and task.child is null and agentmesh.works_for_user(me),
-    owes_report = a.owes_report and (has_form or not reports) and task.child is null, holds_lease = false
+    owes_report = a.owes_report and (has_form or not reports) and task.child is null,
+    owed_seq = case when failed and (reports or task.child is not null) then ended else a.owed_seq end, holds_lease = false
   where a.id = me.id;
   if quiet is not null then
     me.status := 'idle';
@@ -172,6 +173,16 @@ end $$;
 
 comment on function agentmesh.why_no_retry is 'Why an idle agent''s last turn cannot run again; null if it can.';
 
+create function agentmesh.owed_report(me agentmesh.agents) returns boolean
+language sql stable as $$
+  -- Three misses of a report of a fixed form end a debt too.
+  select coalesce(me.owed_seq = me.ended_seq, false) or exists (
+    select from agentmesh.transcript t where t.agent_id = me.id and t.seq = me.ended_seq and t.content ->> 'kind' = 'report')
+$$;
+
+comment on function agentmesh.owed_report is
+  'Whether an agent''s last turn, which failed or was interrupted, owed its parent an answer. The parent has got the failure instead.';
+
 create function agentmesh.retry(agent uuid) returns void
 language plpgsql as $$
 declare
@@ -192,10 +203,12 @@ begin
     -- own.
     perform agentmesh.append(me.id, 'user', jsonb_build_object('text', 'Go on from where you were interrupted.', 'retry', true));
   end if;
-  update agentmesh.agents a set status = 'running', turn = a.turn + 1, queued_at = clock_timestamp(), agent_wakes = 0 where a.id = me.id;
+  update agentmesh.agents a set status = 'running', turn = a.turn + 1, queued_at = clock_timestamp(), agent_wakes = 0,
+    owes_report = a.owes_report or agentmesh.owed_report(me)
+  where a.id = me.id;
   perform agentmesh.notify_work(me.session_id);
   perform pg_notify('session_event_' || me.session_id, 'turn ' || me.id);
 end $$;
 
 comment on function agentmesh.retry is
-  'Run the rest of the last turn once more, without new mail, after an error or an interrupt. Then the agent is running.';
+  'Run the rest of the last turn once more, without new mail, after an error or an interrupt. Then the agent is running. If its parent was told that the turn failed, it owes it a report again.';
