@@ -35,7 +35,7 @@ def _named(context: click.Context, parameter: click.Parameter, words: Sequence[s
 @click.argument("words", nargs=-1, metavar="[REQUEST]... [ANSWER]", callback=_named)
 @click.option("--reason", metavar="TEXT", help="With no: why; the agent reads it.")
 @click.option("--arguments", metavar="JSON", help="With once or always: all arguments of the call, instead of its own.")
-@click.option("-a", "--all", "everything", is_flag=True, help="List what waits in the newest 50 sessions.")
+@click.option("-a", "--all", "everything", is_flag=True, help="List what waits in all sessions.")
 @json_option
 @place_options()
 def answer(
@@ -109,12 +109,11 @@ def _opened(place: PlaceOptions, chosen: Sequence[str]) -> Mesh:
 
 
 def _everywhere(place: PlaceOptions) -> list[Request]:
-    """Return the requests of the newest sessions of all databases."""
-    from agentmesh.store import sessions
+    """Return the requests of all sessions in all databases."""
+    from agentmesh.store import requests
 
     def pending_in(mesh: Mesh) -> list[Request]:
-        newest = mesh.database.run(sessions.list_sessions, idempotent=True)
-        return [one for session in newest for one in _pending(mesh, session.id)]
+        return mesh.database.run(requests.everywhere, idempotent=True)
 
     with all_databases(place, "answer") as databases:
         return [one for some in databases.ask(pending_in).values() for one in some]

@@ -35,8 +35,8 @@ _LOOKED = 30
 """How many rows of an agent are searched for its last words."""
 _CALLS = 200
 """How many calls of an agent are read for its strip of the last minutes."""
-_SESSIONS, _FEW = 100, 20
-"""For all sessions together: how many sessions, and how many agents of a kind from each."""
+_SESSIONS, _FEW, _MOST_SESSIONS = 100, 20, 1_000
+"""For all sessions together: how many sessions at rest, how many agents of a kind from each, and from how many."""
 _NOT_SHOWN = ("path", "tree_tokens", "tree_cost_usd")
 _VIEW = tuple(field.name for field in fields(AgentView) if field.name not in _NOT_SHOWN)
 
@@ -187,13 +187,17 @@ def ran(conn: Connection, agents: Collection[AgentId], seconds: float) -> list[R
         return cursor.execute(statement("board.ran"), values).fetchall()
 
 
-def everywhere(conn: Connection, sessions: int = _SESSIONS, few: int = _FEW) -> list[Elsewhere]:
-    """Return agents of the newest open sessions: those that need a person, those that run, and the roots.
+def everywhere(
+    conn: Connection, sessions: int = _SESSIONS, few: int = _FEW, most: int = _MOST_SESSIONS
+) -> list[Elsewhere]:
+    """Return agents of open sessions: any that ask, run or have failed; roots and other ends only if they are new.
 
-    At most ``few`` of each kind per session.
+    At most ``few`` of each kind per session, from at most ``most`` sessions.
     """
     with conn.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(statement("board.everywhere"), {"sessions": sessions, "few": few}).fetchall()
+        rows = cursor.execute(
+            statement("board.everywhere"), {"sessions": sessions, "few": few, "most": most}
+        ).fetchall()
     return [Elsewhere(_view(row), row["session"], row["asks"]) for row in rows]
 
 

@@ -23,6 +23,12 @@ def pending(conn: Connection, session: SessionId) -> list[Request]:
         return cursor.execute(statement("requests.pending"), {"session": session}).fetchall()
 
 
+def everywhere(conn: Connection) -> list[Request]:
+    """Return the requests of all sessions that wait for a person, oldest first."""
+    with conn.cursor(row_factory=typed_row(Request)) as cursor:
+        return cursor.execute(statement("requests.everywhere")).fetchall()
+
+
 def resolve(conn: Connection, who: str) -> Request:
     """Return the request whose id is this or begins with it (4 characters or more); raise UnknownRequest."""
     found: list[Request] = []

@@ -82,7 +82,7 @@ def test_nothing_to_answer_is_no_error(am, here):
 
 def test_all_sessions_are_listed_on_demand(am, mesh, here, approval):
     other = mesh.ask(mesh.new_session())
-    assert [one["request_id"] for one in am("answer", "--all", "--json").data] == [str(other), str(approval)]
+    assert [one["request_id"] for one in am("answer", "--all", "--json").data] == [str(approval), str(other)]
     assert [one["request_id"] for one in am("answer", "--json").data] == [str(approval)]
 
 

@@ -111,23 +111,47 @@ from (select clock_timestamp() as at) present cross join unnest(%(agents)s::uuid
 where d.ended > present.at - %(seconds)s * interval '1 s';
 
 -- name: everywhere
--- The agents of all open sessions that a person may look for, a few of each session, newest first. They are those
--- that ask, have failed, are done and unseen or run, and the root. Every part uses an index and has a limit.
-with open as (
+-- The agents of all open sessions that a person may look for, a few of each session, newest first. In every session
+-- these are the ones that ask, run or have failed; an index of each kind gives the next session that has one, however
+-- many have none. most: how many sessions of each kind. In the newest sessions they are also those that were
+-- interrupted or are done and unseen, and the root.
+with recursive open as (
   select s.id, s.root_id from agentmesh.sessions s where s.ended_at is null order by s.created_at desc limit %(sessions)s),
+asking (id) as (
+  (select r.session_id from agentmesh.requests r where r.answered_at is null and r.cancelled_at is null order by r.session_id limit 1)
+  union all
+  select n.session_id from asking cross join lateral (
+    select r.session_id from agentmesh.requests r
+    where r.session_id > asking.id and r.answered_at is null and r.cancelled_at is null order by r.session_id limit 1) n),
+working (id) as (
+  (select a.session_id from agentmesh.agents a where a.status = 'running' order by a.session_id limit 1)
+  union all
+  select n.session_id from working cross join lateral (
+    select a.session_id from agentmesh.agents a where a.session_id > working.id and a.status = 'running' order by a.session_id limit 1) n),
+failing (id) as (
+  (select a.session_id from agentmesh.agents a where a.status = 'idle' and a.ended_as in ('failed', 'out of budget') order by a.session_id limit 1)
+  union all
+  select n.session_id from failing cross join lateral (
+    select a.session_id from agentmesh.agents a
+    where a.session_id > failing.id and a.status = 'idle' and a.ended_as in ('failed', 'out of budget') order by a.session_id limit 1) n),
 chosen (id) as (
   select root_id from open
   union
-  select r.agent_id from open o cross join lateral (
+  select r.agent_id from (select id from asking limit %(most)s) o cross join lateral (
     select r.agent_id from agentmesh.requests r
     where r.session_id = o.id and r.answered_at is null and r.cancelled_at is null order by r.asked_at limit %(few)s) r
   union
-  select n.id from open o cross join unnest('{failed,out of budget,interrupted,done}'::text[]) as ending (how) cross join lateral (
+  select n.id from (select id from failing limit %(most)s) o cross join lateral (
+    select a.id from agentmesh.agents a
+    where a.session_id = o.id and a.status = 'idle' and a.ended_as in ('failed', 'out of budget')
+    order by a.created_at desc limit %(few)s) n
+  union
+  select n.id from open o cross join unnest('{interrupted,done}'::text[]) as ending (how) cross join lateral (
     select a.id from agentmesh.agents a
     where a.session_id = o.id and a.ended_as = ending.how and a.status = 'idle' and (a.unseen or a.ended_as <> 'done')
     order by a.created_at desc, a.id desc limit %(few)s) n
   union
-  select n.id from open o cross join lateral (
+  select n.id from (select id from working limit %(most)s) o cross join lateral (
     select a.id from agentmesh.agents a where a.session_id = o.id and a.status = 'running' order by a.queued_at desc limit %(few)s) n)
 select v.id, v.session_id, v.parent_id, v.name, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls,
   v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.silent, v.unseen, v.workspace, v.lines_added, v.lines_removed, v.merged,

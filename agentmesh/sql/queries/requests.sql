@@ -3,6 +3,12 @@
 select id, session_id, agent_id, name, path, kind, tool, arguments, reason, rules, question, options, agents, state, asked_at, answer, answered_at, answered_by
 from agentmesh.v_requests where session_id = %(session)s and state = 'pending' order by asked_at, id;
 
+-- name: everywhere
+-- The requests of all sessions that wait for a person, oldest first. An index has only these.
+select id, session_id, agent_id, name, path, kind, tool, arguments, reason, rules, question, options, agents, state, asked_at, answer, answered_at, answered_by
+from agentmesh.v_requests where id = any (array(
+  select r.id from agentmesh.requests r where r.answered_at is null and r.cancelled_at is null)) order by asked_at, id;
+
 -- name: matches
 -- Requests whose id is or begins with this.
 select id, session_id, agent_id, name, path, kind, tool, arguments, reason, rules, question, options, agents, state, asked_at, answer, answered_at, answered_by
