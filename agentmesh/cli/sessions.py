@@ -56,15 +56,20 @@ def list_sessions(*, only_here: bool, limit: int, as_json: bool, place: PlaceOpt
 
     workdir = str(here().resolve()) if only_here else None
     with all_databases(place, "sessions") as databases:
-        answers = databases.ask(lambda mesh: mesh.database.run(store.list_sessions, workdir, limit, idempotent=True))
+        answers = databases.ask(
+            lambda mesh: mesh.database.run(store.list_sessions, workdir, limit + 1, idempotent=True)
+        )
     listed = [(name, session) for name, some in answers.items() for session in some]
-    listed = sorted(listed, key=lambda one: one[1].created_at, reverse=True)[:limit]
+    listed = sorted(listed, key=lambda one: one[1].created_at, reverse=True)
+    listed, has_more = listed[:limit], len(listed) > limit
     if as_json:
         emit([{**session_data(session), **in_database(name)} for name, session in listed])
         return
     from agentmesh.cli.render.agents import print_sessions
 
     print_sessions(listed)
+    if has_more:
+        say("There are older sessions: a larger -n lists them.")
 
 
 @sessions.command()

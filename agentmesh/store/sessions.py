@@ -62,6 +62,8 @@ class NewSession(NamedTuple):
     """How hard its models think, where they can be told."""
 
 
+LISTED: Final = 50
+"""How many sessions a list has if nobody asks for another number."""
 _BEFORE_ALL: Final = ExpiredSession(SessionId(UUID(int=0)), "", "", datetime(1, 1, 1, tzinfo=UTC))
 
 
@@ -143,10 +145,15 @@ def newest(conn: Connection, workdir: str, host: str, os_user: str) -> Session |
     return found[0] if found else None
 
 
-def list_sessions(conn: Connection, workdir: str | None = None, limit: int = 50) -> list[SessionSummary]:
-    """Return sessions (of one directory, if given) with their figures, newest first."""
+def list_sessions(
+    conn: Connection, workdir: str | None = None, limit: int = LISTED, wanted: str = ""
+) -> list[SessionSummary]:
+    """Return sessions (of one directory, if given) with their figures, newest first.
+
+    Each word ``wanted`` is in the title or the directory of every one of them, or begins its id.
+    """
     with conn.cursor(row_factory=class_row(SessionSummary)) as cursor:
-        values = {"workdir": workdir and storable(workdir), "limit": limit}
+        values = {"workdir": workdir and storable(workdir), "limit": limit, "words": storable(wanted).split()}
         return cursor.execute(statement("sessions.all"), values).fetchall()
 
 

@@ -194,6 +194,10 @@ def test_sessions_lists_ends_and_deletes(am, mesh, here):
     listed = am("sessions", "--json").data
     assert {UUID(one["session_id"]) for one in listed} == {session, mesh.session}
     assert [one["title"] for one in am("sessions", "list", "--here", "--json").data] == ["here"]
+    assert "older sessions" not in am("sessions").err
+    cut = am("sessions", "-n", "1")
+    assert cut.out.count("\n") == 2
+    assert "There are older sessions: a larger -n lists them." in cut.err
     refused = am("sessions", "delete", str(session), "--yes")
     assert refused.code == 1
     assert "worker-bee" in refused.err

@@ -7,7 +7,7 @@ import pytest
 from agentmesh.domain.errors import BadArgument, DeadAgent, SessionRunning, UnknownSession
 from agentmesh.domain.ids import SessionId
 from agentmesh.domain.states import AgentStatus, PermissionMode
-from agentmesh.store import agents, sessions, steps
+from agentmesh.store import agents, person, sessions, steps
 from tests.fixtures.mesh import HOST, USER, Mesh, unknown
 
 pytestmark = pytest.mark.only_rows
@@ -128,6 +128,17 @@ def test_the_list_has_their_figures_newest_first(mesh: Mesh):
     assert (newest.workdir, mine.id) == ("/w", mesh.session)
     assert (mine.agents, mine.running, mine.tokens, float(mine.cost_usd or 0)) == (2, 1, 11, 0.5)
     assert [each.id for each in mesh.run(sessions.list_sessions, "/w")] == [newest.id]
+
+
+def test_the_list_finds_older_ones_by_words_of_title_and_directory_and_by_the_beginning_of_the_id(mesh: Mesh):
+    mesh.run(person.rename_session, mesh.session, "Fix the 100% of_doom")
+    mesh.run(sessions.start_session, new())
+    found = {
+        wanted: [each.id == mesh.session for each in mesh.run(sessions.list_sessions, None, 1, wanted)]
+        for wanted in ("", "fix DOOM", "/tmp fix", str(mesh.session)[:6].upper(), "fix absent", "100%", "f_doom", "x%")
+    }
+    here = ("fix DOOM", "/tmp fix", str(mesh.session)[:6].upper(), "100%", "f_doom")
+    assert found == {"": [False], **{wanted: [True] for wanted in here}, "fix absent": [], "x%": []}
 
 
 def test_end_kills_all_the_root_too_and_can_be_repeated(mesh: Mesh):

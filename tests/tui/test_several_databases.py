@@ -168,6 +168,31 @@ def test_the_list_of_sessions_says_why_no_database_answers(databases):
         _listed(databases.mesh("a"), Silent())  # type: ignore[arg-type]
 
 
+def test_a_session_that_is_not_listed_is_looked_for_by_its_words(databases, tmp_path, monkeypatch):
+    monkeypatch.setattr(sessions, "LISTED", 2)
+    mesh = databases.mesh("a")
+    old, *_, newest = (
+        mesh.find_session(session=begin(mesh, tmp_path, name), workdir=tmp_path) for name in ("ancient", "one", "two")
+    )
+
+    async def whole() -> None:
+        opened = Opened(mesh, newest, "", None, None, "")
+        async with shown(MeshApp(lambda: opened, keymap=Keymap()), (100, 30)) as show:
+            await show.until(lambda: show.app.session)
+            await enter(show, "/sessions")
+            await show.sees("Sessions · the newest 2")
+            await show.press(*"absent", "enter")
+            await show.sees("No session fits “absent”")
+            await show.press(*"ancient")
+            await show.sees("not listed: Enter looks for it")
+            await show.press("enter")
+            await show.sees("Sessions with “ancient”")
+            await show.press("enter")
+            await show.until(lambda: show.app.session and show.app.session.id == old.id)
+
+    play(whole())
+
+
 def _mail(mesh: Mesh, session: Session, agent: AgentId | None = None) -> list[str]:
     with mesh.database.connection() as conn:
         query = "select body from agentmesh.mail where recipient = %s order by id"

@@ -19,9 +19,12 @@ where workdir = %(workdir)s and host = %(host)s and os_user = %(os_user)s and en
 
 -- name: all
 -- Sessions with their figures, newest first, except those that are being erased. Only agents of the listed ones are read.
+-- words: each is in the title or the directory, or begins the id, of a listed one.
 select s.id, s.title, s.workdir, s.created_at, s.ended_at, s.pinned, f.agents, f.running, f.tokens, f.cost_usd, f.active_at
 from (
   select * from agentmesh.sessions n where (%(workdir)s::text is null or n.workdir = %(workdir)s) and n.erasing_at is null
+    and not exists (select from unnest(%(words)s::text[]) w (word)
+      where position(lower(w.word) in lower(n.title || ' ' || n.workdir)) = 0 and not starts_with(n.id::text, lower(w.word)))
     and exists (select from agentmesh.agents a where a.session_id = n.id)
   order by n.created_at desc limit %(limit)s) s
 cross join lateral (
