@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentmesh.app.mesh import Mesh
+from agentmesh.app.mesh import Mesh, no_session_hint
 from agentmesh.app.meshes import Meshes
 from agentmesh.app.whereabouts import Whereabouts
 from agentmesh.domain.errors import (
@@ -77,7 +77,7 @@ class Databases(Meshes):
             return newest[0]  # which says that it has no such agent
         raise UnknownSession(
             f"there is no session of {workdir.resolve()} in {self._asked()}",
-            hint='Start one: agentmesh run "prompt". agentmesh sessions lists the others; --session names one.',
+            hint=no_session_hint(),
         )
 
     def newest(self, workdir: Path) -> tuple[Mesh, Session] | None:

@@ -66,6 +66,14 @@ def open_mesh(
     return Mesh(settings, *opened, environ)
 
 
+def no_session_hint(ended: str | None = None) -> str:
+    """Return what to do in a directory that has no open session; ``ended`` is its newest one, if there is any."""
+    begin = 'Start one: agentmesh run "prompt".'
+    if ended:
+        return f"{begin} The last one has ended: agentmesh --resume {ended} shows it."
+    return f"{begin} agentmesh sessions lists those of other directories; agentmesh --resume ID opens one."
+
+
 class Mesh:
     """One process's access to everything: the database, sessions, workers."""
 
@@ -375,9 +383,10 @@ class Mesh:
             return self.database.run(sessions.resolve, session)
         found = self.database.run(sessions.newest, str(workdir.resolve()), self.place.host, self.place.os_user)
         if found is None:
+            ended = self.database.run(sessions.list_sessions, str(workdir.resolve()), 1)
             raise UnknownSession(
-                f"there is no session in {workdir.resolve()}",
-                hint='Start one: agentmesh run "prompt". agentmesh sessions lists the others; --session names one.',
+                f"there is no {'open ' if ended else ''}session in {workdir.resolve()}",
+                hint=no_session_hint(str(ended[0].id)[:8] if ended else None),
             )
         return found
 

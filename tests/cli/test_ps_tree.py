@@ -203,6 +203,9 @@ def test_sessions_lists_ends_and_deletes(am, mesh, here):
     assert "worker-bee" in refused.err
     assert am("sessions", "end", str(session)[:8], "--yes", "--json").data["killed"] == 2
     assert view(mesh, here).status == "dead"
+    only_ended = am("run", "-c", "go on")
+    assert "there is no open session in" in only_ended.err
+    assert f"The last one has ended: agentmesh --resume {str(session)[:8]} shows it." in only_ended.err
     assert am("sessions", "delete", str(session), "--yes").code == 0
     assert mesh.one("select count(*) from agentmesh.sessions where id = %s", session) == 0
 
