@@ -16,7 +16,7 @@ _LEFT_OVER = 16
 """Tokens of a context that a server may leave unused."""
 CUT_BY_BUDGET = "the answer was cut: the budget left room for {:,} tokens"
 WORDLESS = "the model answered without a word"
-_CUT_SHORT = ("length", LIMIT)
+CUT_SHORT = ("length", LIMIT)
 """Finish reasons of cut answers: the last call may lack the end of its arguments."""
 
 
@@ -71,7 +71,7 @@ def open_calls(seq: int, reply: Reply) -> list[OpenCall]:
     """Return the tool calls that are to run; ``seq`` is the reply's row."""
     last = len(reply.tool_calls) - 1
     return [
-        OpenCall(seq, n, call.id, call.name, call.arguments, cut=n == last and reply.finish_reason in _CUT_SHORT)
+        OpenCall(seq, n, call.id, call.name, call.arguments, cut=n == last and reply.finish_reason in CUT_SHORT)
         for n, call in enumerate(reply.tool_calls)
     ]
 

@@ -16,6 +16,8 @@ from agentmesh.engine.calls import Parked
 from agentmesh.engine.compaction import CompactionPlan
 from agentmesh.engine.conversation import BYTES_PER_TOKEN, Conversation
 from agentmesh.engine.engine import Engine
+from agentmesh.engine.recording import CUT_SHORT
+from agentmesh.llm import textcalls
 from agentmesh.llm.port import CallCancelled, CallFailed, ChatRequest, Reply, Watch
 from agentmesh.store import context
 from agentmesh.store.call import Lease
@@ -27,6 +29,9 @@ _UNKNOWN_ROOM = 2
 """If the window is unknown and the model refused, the room is the sent size divided by this."""
 _ROOMY = 4
 """If the model did not refuse, the room is the sent size times this."""
+
+_WITHHELD: Final = ("content_filter", "safety", "refusal")
+"""Finish reasons of answers that the model or its server held back."""
 
 _LARGER: Final = (
     "Give the model a larger window (llama.cpp: -c, Ollama: num_ctx, vLLM: --max-model-len) or choose one that has it; "
@@ -135,7 +140,13 @@ class Compactor:
             raise self._not_smaller(agent, conversation, None)
         text, usage, why = "", None, "there was nothing to ask about."
         if plan.summed:
-            text, usage, why = self._ask(lease, agent, conversation, plan, cancel, most)
+            reply, usage, why = self._ask(lease, agent, conversation, plan, cancel, most)
+            if reply:
+                text = textcalls.after_thoughts(reply.text).strip()
+                why = lack(reply, text)
+                if why and (error := _no_summary(reply, why, usage, most, asked=asked)):
+                    raise error
+                text = "" if why else text
         if not text or len(text.encode("utf-8", "replace")) >= plan.covered_bytes:
             if asked and not why:
                 raise NoSummary(
@@ -185,8 +196,8 @@ class Compactor:
         plan: CompactionPlan,
         cancel: Cancel,
         most: int | None,
-    ) -> tuple[str, dict[str, Any], str]:
-        """Return the model's summary, its usage, and the reason if there is no summary."""
+    ) -> tuple[Reply | None, dict[str, Any], str]:
+        """Return the model's answer, its usage, and the reason if there is no answer: the rows are too long for it."""
         began = time.monotonic()
         messages = [*conversation.messages[: plan.summed + 1], compaction.ask(plan)]
         request = ChatRequest(agent.model, messages, conversation.tools, answer_tokens=most, as_text=True)
@@ -225,7 +236,40 @@ class Compactor:
                 raise NoSummary(
                     failed.message, hint=failed.hint, kind=failed.kind, usage=used, limit=failed.limit
                 ) from failed
-            return "", used, failed.message
+            return None, used, failed.message
         except AgentmeshError as unusable:  # no such provider, a bad URL
             raise NoSummary(unusable.message, hint=unusable.hint, kind="config") from unusable
-        return reply.text.strip(), usage(reply), "" if reply.text.strip() else "it wrote none."
+        return reply, usage(reply), ""
+
+
+def lack(reply: Reply, text: str) -> str:
+    """Return why an answer with this text is no summary; empty if it is one."""
+    if reply.tool_calls or reply.finish_reason == "tool_calls":
+        return "it called a tool instead."
+    if reply.finish_reason in CUT_SHORT:
+        return "it was cut at the limit of its length."
+    if reply.refused or reply.finish_reason in _WITHHELD:
+        return "the model refused to write it."
+    return "" if text else "it wrote none."
+
+
+def _no_summary(reply: Reply, why: str, usage: Mapping[str, Any], most: int | None, *, asked: bool) -> NoSummary | None:
+    """Return the error for an answer that is no summary; None if the rows are to be replaced by a stand-in.
+
+    It is not done if a person can have a whole one made: with a larger budget, or by asking again.
+    """
+    if most is not None and reply.finish_reason in CUT_SHORT:
+        return NoSummary(
+            f"the summary was cut: the budget left room for {most:,} tokens; nothing was changed",
+            hint="A person can raise it: agentmesh budget shows and changes it.",
+            kind="limit",
+            usage=usage,
+        )
+    if asked:
+        return NoSummary(
+            f"no summary was made: {why.rstrip('.')}; nothing was changed",
+            hint="Try again, or choose another model.",
+            kind="context",
+            usage=usage,
+        )
+    return None

@@ -255,6 +255,7 @@ class Assembly:
             usage=usage,
             cost_usd=cost_usd,
             finish_reason="tool_calls" if calls and reason == "stop" else reason,
+            refused=self._refused,
             model=one_line(self._model, 200),
             notes=tuple(notes),
         )

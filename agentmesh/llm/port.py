@@ -134,6 +134,8 @@ class Reply:
     prices: Prices | None = None
     """The model's listed prices, wherever the call's cost comes from; None if it is not listed."""
     finish_reason: str = "stop"
+    refused: bool = False
+    """Whether ``text`` has the words with which the model refused to answer."""
     model: str = ""
     """The model's name as reported by the server."""
     notes: tuple[str, ...] = ()

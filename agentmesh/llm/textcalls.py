@@ -165,6 +165,12 @@ def find(text: str, offered: _Offered, asked: str = "") -> Found:
     return Found(unread=_unread(blocks, words, is_shown=is_shown, is_near=bool(near.search(words))))
 
 
+def after_thoughts(text: str) -> str:
+    """Return a text without the thoughts that it begins with; empty if they do not end."""
+    thought = _THOUGHT.match(text)
+    return text[thought.end() :] if thought else text
+
+
 def _answer(text: str) -> str:
     """Return an answer without the tokens of templates around it."""
     start = _LEADING.match(text)

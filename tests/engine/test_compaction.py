@@ -6,17 +6,22 @@ import json
 import re
 import threading
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from agentmesh.domain.budgets import Cap, Unit
+from agentmesh.engine.summary_call import lack
 from agentmesh.llm.openai_chat import OpenAIChat
+from agentmesh.llm.port import Reply as Answer
+from agentmesh.llm.port import Usage
 from agentmesh.llm.simulator.demo_phrases import SUMMARY_REQUEST
 from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedReply
 from agentmesh.llm.simulator.request import ChatRequestView
 from agentmesh.llm.simulator.request import said as without_workplace
 from agentmesh.llm.simulator.server import RecordedRequest
-from agentmesh.store import context, person
+from agentmesh.store import budgets, context, person
 from tests.fixtures.engine import Reply, Rig, call, do, say
 from tests.fixtures.worker_process import Parts
 
@@ -205,6 +210,11 @@ def test_a_server_that_now_has_a_larger_window_is_asked_before_a_summary(rig: Ri
 FAILURES: dict[str, Reply] = {
     "no words": say(""),
     "a call instead of words": do(call("list_agents")),
+    "a call after words": do(call("list_agents"), text="Let me look first."),
+    "an answer that is cut": say("The goals are: 1. to", finish_reason="length"),
+    "an answer that is held back": say("The goals", finish_reason="content_filter"),
+    "thoughts alone": say("<think>The goals are clear.</think>"),
+    "thoughts without an end": say("<think>The goals are clear."),
     "a context that is too long even for it": ScriptedReply(fault=OVERFLOW),
     "more words than before": say("blah " * 20_000),
 }
@@ -218,10 +228,49 @@ def test_where_the_model_makes_no_summary_the_first_task_and_the_newest_rows_are
         assert rig.run(f"question {n}") == LONG
     row = summaries(rig)[0]
     assert "No model made this summary" in row["text"]
+    assert "goals" not in row["text"]
     assert "It began with:\nquestion 0" in row["text"]
     assert "user: question 1" in row["text"]
     assert row["tokens_after"] < row["tokens_before"]
     check_history(rig.requests()[-1])
+
+
+def test_a_summary_that_the_budget_cuts_is_no_summary(rig: Rig):
+    def cut(view: ChatRequestView) -> ScriptedReply:
+        return say("The goals", usage=Usage(7000, view.body["max_tokens"]), finish_reason="length")
+
+    summing(rig, say(LONG), cut)
+    worker(rig)
+    for n in range(3):
+        rig.run(f"question {n}")
+    session = rig.one("select session_id from agentmesh.agents where id = %s", rig.root)
+    used = rig.one("select tokens from agentmesh.v_budgets")
+    rig.db.run(budgets.set_budget, session, Cap(Unit.TOKENS, Decimal(used + 15_000)))
+    rig.prompt("question 3")
+    rig.rest()
+    assert summaries(rig) == []
+    error = rig.rows()[-1][1]
+    assert (error["kind"], "the summary was cut: the budget left room for" in error["error"]) == ("limit", True)
+    assert rig.one("select tokens from agentmesh.v_budgets") > used + 7000, "it is paid all the same"
+    rig.db.run(budgets.set_budget, session, Cap(Unit.TOKENS, None))
+    summing(rig, say("well"))
+    rig.db.run(person.retry, rig.root)
+    rig.rest()
+    assert rig.last() == ("well", None)
+    assert [row["text"] for row in summaries(rig)] == ["The goal is clear."]
+
+
+def test_a_summary_is_kept_without_the_thoughts_before_it(rig: Rig):
+    summing(rig, say(LONG), say("<think>Well.</think>\n\nThe goal is clear."))
+    worker(rig)
+    for n in range(4):
+        rig.run(f"question {n}")
+    assert [row["text"] for row in summaries(rig)] == ["The goal is clear."]
+
+
+def test_words_of_refusal_are_no_summary():
+    assert lack(Answer("I cannot help.", refused=True), "I cannot help.") == "the model refused to write it."
+    assert lack(Answer("The goals."), "The goals.") == ""
 
 
 def status(number: int, message: str = "") -> ScriptedReply:
@@ -404,6 +453,19 @@ def test_a_small_conversation_whose_summary_would_be_longer_is_left_as_it_is(rig
     assert summaries(rig) == []
     kind, row = rig.rows()[-1]
     assert (kind, "as long as" in row["error"]) == ("error", True)
+
+
+def test_a_summary_that_a_person_asked_for_and_no_model_makes_changes_nothing(rig: Rig):
+    summing(rig, say("answer " * 50), do(call("list_agents")))
+    worker(rig)
+    rig.run("a question")
+    rig.db.run(context.compact, rig.root)
+    rig.rest()
+    assert summaries(rig) == []
+    assert "no summary was made: it called a tool instead; nothing was changed" in rig.rows()[-1][1]["error"]
+    summing(rig, say("well"))
+    assert rig.run("another") == "well"
+    assert words(rig.requests()[-1])[0] == "a question"
 
 
 def test_compact_after_a_failed_turn_keeps_the_question_for_a_retry(rig: Rig):

@@ -230,6 +230,7 @@ def test_content_as_parts():
 def test_refusal_is_text_and_noted():
     reply = assembled(delta(refusal="I will not."), delta("stop"))
     assert reply.text == "I will not."
+    assert reply.refused
     assert "refused" in reply.notes[0]
 
 
