@@ -292,11 +292,11 @@ class Runner:
     def _call_failed(self, call: ModelCall, conversation: Conversation, failed: CallFailed) -> Going:
         """End the turn with the error of a model call; if the request was too long, make it shorter once."""
         is_too_long = failed.kind == "context"
+        streamed = failed.partial or Reply()
         if is_too_long and not self._is_compacted and self._compactor.helps(self._agent, conversation):
-            self._book(call.usage(Reply(), failed.kind))
+            self._book(call.usage(streamed, failed.kind))
             return self._compact(conversation, refusal=failed)
         told = too_long(failed, conversation) if is_too_long else failed
-        streamed = failed.partial or Reply()
         error = {"error": told.message, "hint": told.hint, "kind": failed.kind, **_limit(failed.limit)}
         return self.fail({**error, "partial": streamed.text}, call.usage(streamed, failed.kind))
 

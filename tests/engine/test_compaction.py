@@ -178,6 +178,19 @@ def test_where_the_window_is_not_known_the_servers_refusal_makes_a_summary_and_t
     assert rig.one(booked, rig.root) == 1
 
 
+def test_an_attempt_that_was_cut_is_paid_even_if_the_next_is_refused_for_its_length(rig: Rig):
+    faults = iter([None, None, None, Fault(FaultKind.CUT), OVERFLOW])
+    summing(rig, lambda _view: ScriptedReply(LONG, fault=next(faults, None)))
+    worker(rig, window=None, retries=2)
+    for n in range(4):
+        rig.run(f"question {n}")
+    assert len(summaries(rig)) == 1
+    used = "select input_tokens > 0 and output_tokens > 0 from agentmesh.model_calls where error = 'context'"
+    assert rig.one(used)
+    total = "select sum(input_tokens) from agentmesh.model_calls"
+    assert rig.one("select input_tokens from agentmesh.agents where id = %s", rig.root) == rig.one(total)
+
+
 def test_a_server_that_refuses_the_smaller_request_too_ends_the_turn(rig: Rig):
     refuses = {"now": False}
     summing(rig, lambda _view: ScriptedReply(fault=OVERFLOW) if refuses["now"] else say(LONG))
