@@ -80,9 +80,24 @@ def _usage(entered: int, left: int, cached: int, written: int = 0) -> Usage | No
 
 
 def read_cost(chunk: Mapping[str, Any]) -> float | None:
-    """Return the cost in USD that the server itself reports (OpenRouter, LiteLLM), or None."""
+    """Return the cost in USD that the server itself reports (OpenRouter, LiteLLM), or None.
+
+    For a call with the caller's own key of another provider, OpenRouter itself charges nothing or a fee.
+    """
     found = chunk.get("usage")
-    cost = _number(found.get("cost")) if isinstance(found, Mapping) else None
+    if not isinstance(found, Mapping):
+        return None
+    cost = _usd(found.get("cost"))
+    if found.get("is_byok") is not True:
+        return cost
+    details = found.get("cost_details")
+    # Other calls have this number too: there it is a part of the cost.
+    provider = _usd(details.get("upstream_inference_cost")) if isinstance(details, Mapping) else None
+    return None if provider is None else provider + (cost or 0.0)
+
+
+def _usd(value: Any) -> float | None:
+    cost = _number(value)
     return float(cost) if cost is not None and 0 <= cost <= _MOST_USD else None
 
 

@@ -391,6 +391,22 @@ def test_a_cost_that_no_call_can_have_is_none(cost, read):
     assert read_cost({"usage": PLAIN | {"cost": cost}}) == read
 
 
+@pytest.mark.parametrize(
+    ("reported", "read"),
+    [
+        ({"cost": 0, "is_byok": True, "cost_details": {"upstream_inference_cost": 3.5}}, 3.5),
+        ({"cost": 0.25, "is_byok": True, "cost_details": {"upstream_inference_cost": 3.5}}, 3.75),
+        ({"is_byok": True, "cost_details": {"upstream_inference_cost": 3.5}}, 3.5),
+        ({"cost": 0.25, "is_byok": True, "cost_details": {"upstream_inference_cost": None}}, None),
+        ({"cost": 0.25, "is_byok": True, "cost_details": None}, None),
+        ({"cost": 0.25, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.25}}, 0.25),
+        ({"cost": 0.25, "cost_details": {"upstream_inference_cost": 0.25}}, 0.25),
+    ],
+)
+def test_a_call_with_a_key_of_the_callers_own_costs_what_its_provider_charges_too(reported, read):
+    assert read_cost({"usage": PLAIN | reported}) == read
+
+
 def test_running_total_in_every_chunk_counts_once():
     chunks = [delta(content="a") | {"usage": {"prompt_tokens": 9, "completion_tokens": n}} for n in (1, 2, 3)]
     assert assembled(*chunks).usage == Usage(9, 3)
