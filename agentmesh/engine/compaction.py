@@ -163,12 +163,10 @@ def newest_step(made: CompactionPlan) -> str:
 
 def left_over(made: CompactionPlan, why: str) -> str:
     """Return the stand-in for the covered rows if no model made a summary: the first task and the newest rows."""
-    room = min(made.covered_bytes // 3, _MOST_LEFT)
+    room = _room(made)
     parts = [f"(No model made this summary: {one_line(why, 200)} The oldest messages were left out.)"]
-    first = next((row for row in made.covered if row.kind in (Kind.SUMMARY, Kind.USER, Kind.MAIL)), None)
-    if first is not None:
-        what = "The summary before this one" if first.kind == Kind.SUMMARY else "It began with"
-        parts.append(f"{what}:\n{clip(str(first.content.get('text', '')), min(_TASK, room // 2))}")
+    first = _first(made)
+    parts += [beginning(made)] if first else []
     newer: list[str] = []
     left = room - sum(len(part.encode()) for part in parts)
     for row in reversed(made.covered[: made.summed]):
@@ -180,6 +178,32 @@ def left_over(made: CompactionPlan, why: str) -> str:
     if newer:
         parts.append("The newest of what was left out:\n" + "\n".join(reversed(newer)))
     return "\n\n".join(parts)
+
+
+def beginning(made: CompactionPlan) -> str:
+    """Return what a stand-in says first: the first task, or the last summary that a model made.
+
+    Its row keeps this as ``began``, for the next stand-in: one inside another would leave ever less of the task.
+    """
+    first = _first(made)
+    if first is None:
+        return ""
+    text = str(first.content.get("text", ""))
+    if first.kind == Kind.SUMMARY:
+        text = str(first.content.get("began") or f"The summary before this one:\n{text}")
+    else:
+        text = f"It began with:\n{text}"
+    return clip(text, min(_TASK, _room(made) // 2))
+
+
+def _first(made: CompactionPlan) -> Row | None:
+    """Return the first covered row that says what the work is."""
+    return next((row for row in made.covered if row.kind in (Kind.SUMMARY, Kind.USER, Kind.MAIL)), None)
+
+
+def _room(made: CompactionPlan) -> int:
+    """Return how many bytes a stand-in may have."""
+    return min(made.covered_bytes // 3, _MOST_LEFT)
 
 
 def _line(row: Row) -> str:

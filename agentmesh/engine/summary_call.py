@@ -139,6 +139,7 @@ class Compactor:
         if plan is None:
             raise self._not_smaller(agent, conversation, None)
         text, usage, why = "", None, "there was nothing to ask about."
+        more = {}
         if plan.summed:
             reply, usage, why = self._ask(lease, agent, conversation, plan, cancel, most)
             if reply:
@@ -156,10 +157,11 @@ class Compactor:
                     usage=usage,
                 )
             text = compaction.left_over(plan, why or "it wrote one as long as what it stands for.")
+            more = {"began": compaction.beginning(plan)}
         text = "\n\n".join(filter(None, [text, compaction.newest_step(plan)]))
         if len(text.encode("utf-8", "replace")) >= plan.covered_bytes:
             raise self._not_smaller(agent, conversation, usage)
-        return compaction.content(plan, text, conversation, auto=not asked), usage
+        return compaction.content(plan, text, conversation, auto=not asked) | more, usage
 
     def _not_smaller(self, agent: Agent, conversation: Conversation, usage: Mapping[str, Any] | None) -> NoSummary:
         """Return the error for a context that is too large and cannot be made smaller."""

@@ -242,6 +242,7 @@ def test_where_the_model_makes_no_summary_the_first_task_and_the_newest_rows_are
     row = summaries(rig)[0]
     assert "No model made this summary" in row["text"]
     assert "goals" not in row["text"]
+    assert row["began"] == "It began with:\nquestion 0"
     assert "It began with:\nquestion 0" in row["text"]
     assert "user: question 1" in row["text"]
     assert row["tokens_after"] < row["tokens_before"]

@@ -93,6 +93,37 @@ def test_what_is_left_without_a_model_is_the_task_and_the_newest_rows():
     assert "[called bash {}]" in left
 
 
+def test_the_first_task_is_left_after_any_number_of_summaries_that_no_model_made():
+    task = Row(ME, 1, Kind.USER, {"text": "the first words " + "t" * 5000 + " the last words"})
+    rows, seq = [task], 1
+    for n in range(15):
+        for _ in range(20):
+            seq += 1
+            rows.append(said(Kind.ASSISTANT, seq, 900 - 10 * n))
+        plan = compaction.plan(conversation(*rows), 4000, thorough=True)
+        assert plan is not None
+        seq += 1
+        rows = [
+            Row(ME, seq, Kind.SUMMARY, {"text": compaction.left_over(plan, "why"), "began": compaction.beginning(plan)})
+        ]
+    text = rows[0].content["text"]
+    assert "It began with:\nthe first words" in text
+    assert "the last words" in text
+    assert text.count("No model made this summary") == 1
+    assert rows[0].content["began"].count("bytes cut") == 1
+
+
+def test_a_summary_that_a_model_made_is_left_after_some_that_none_made():
+    rows = [said(Kind.SUMMARY, 1, 0), *(said(Kind.ASSISTANT, seq, 900) for seq in range(2, 20))]
+    rows[0] = Row(ME, 1, Kind.SUMMARY, {"text": "the goals"})
+    for seq in (20, 40):
+        plan = compaction.plan(conversation(*rows), 4000, thorough=True)
+        assert plan is not None
+        row = {"text": compaction.left_over(plan, "why"), "began": compaction.beginning(plan)}
+        assert "The summary before this one:\nthe goals" in row["text"]
+        rows = [Row(ME, seq, Kind.SUMMARY, row), *(said(Kind.ASSISTANT, seq + n, 900) for n in range(1, 20))]
+
+
 def test_a_summary_says_again_who_the_agent_is_unless_a_kept_row_does():
     who = {"agent_id": str(ME), "name": "child", "parent_id": str(PARENT), "parent_name": "root"}
     rows = [said(Kind.USER, 1, 50, introduces=who), said(Kind.ASSISTANT, 2, 4000), said(Kind.USER, 3, 10)]
