@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -30,6 +31,8 @@ _UNKNOWN_ROOM = 2
 _ROOMY = 4
 """If the model did not refuse, the room is the sent size times this."""
 
+_TOKENS_PER_WORD: Final = 2
+"""Tokens of a word of a summary, with its share of numbers, paths and marks."""
 _WITHHELD: Final = ("content_filter", "safety", "refusal")
 """Finish reasons of answers that the model or its server held back."""
 
@@ -141,6 +144,10 @@ class Compactor:
         text, usage, why = "", None, "there was nothing to ask about."
         more = {}
         if plan.summed:
+            longest = budgeting.wanted(self._model, agent.model) // _TOKENS_PER_WORD
+            plan = replace(plan, words=min(plan.words, longest))
+            if most is not None and most < plan.words * _TOKENS_PER_WORD:
+                raise _of_budget(f"the budget leaves room for {most:,} tokens of a summary, too few", None)
             reply, usage, why = self._ask(lease, agent, conversation, plan, cancel, most)
             if reply:
                 text = textcalls.after_thoughts(reply.text).strip()
@@ -261,12 +268,7 @@ def _no_summary(reply: Reply, why: str, usage: Mapping[str, Any], most: int | No
     It is not done if a person can have a whole one made: with a larger budget, or by asking again.
     """
     if most is not None and reply.finish_reason in CUT_SHORT:
-        return NoSummary(
-            f"the summary was cut: the budget left room for {most:,} tokens; nothing was changed",
-            hint="A person can raise it: agentmesh budget shows and changes it.",
-            kind="limit",
-            usage=usage,
-        )
+        return _of_budget(f"the summary was cut: the budget left room for {most:,} tokens", usage)
     if asked:
         return NoSummary(
             f"no summary was made: {why.rstrip('.')}; nothing was changed",
@@ -275,3 +277,9 @@ def _no_summary(reply: Reply, why: str, usage: Mapping[str, Any], most: int | No
             usage=usage,
         )
     return None
+
+
+def _of_budget(why: str, usage: Mapping[str, Any] | None) -> NoSummary:
+    """Return the error for a budget without room for a summary: a part of one would be worse than none."""
+    hint = "A person can raise it: agentmesh budget shows and changes it. Then a message to it lets it go on."
+    return NoSummary(f"{why}; nothing was changed", hint=hint, kind="limit", usage=usage)

@@ -59,6 +59,11 @@ def worker(rig: Rig, window: int | None = WINDOW, **options: Any) -> Parts:
     return rig.worker(timeouts={"context_window": window} if window else {}, **options)
 
 
+def cap(rig: Rig, tokens: int | None) -> None:
+    session = rig.one("select session_id from agentmesh.agents where id = %s", rig.root)
+    rig.db.run(budgets.set_budget, session, Cap(Unit.TOKENS, None if tokens is None else Decimal(tokens)))
+
+
 def check_history(request: RecordedRequest) -> None:
     """Every call has its result right behind it, and every result its call."""
     due: list[str] = []
@@ -257,21 +262,56 @@ def test_a_summary_that_the_budget_cuts_is_no_summary(rig: Rig):
     worker(rig)
     for n in range(3):
         rig.run(f"question {n}")
-    session = rig.one("select session_id from agentmesh.agents where id = %s", rig.root)
     used = rig.one("select tokens from agentmesh.v_budgets")
-    rig.db.run(budgets.set_budget, session, Cap(Unit.TOKENS, Decimal(used + 15_000)))
+    cap(rig, used + 15_000)
     rig.prompt("question 3")
     rig.rest()
     assert summaries(rig) == []
     error = rig.rows()[-1][1]
     assert (error["kind"], "the summary was cut: the budget left room for" in error["error"]) == ("limit", True)
     assert rig.one("select tokens from agentmesh.v_budgets") > used + 7000, "it is paid all the same"
-    rig.db.run(budgets.set_budget, session, Cap(Unit.TOKENS, None))
+    cap(rig, None)
     summing(rig, say("well"))
     rig.db.run(person.retry, rig.root)
     rig.rest()
     assert rig.last() == ("well", None)
     assert [row["text"] for row in summaries(rig)] == ["The goal is clear."]
+
+
+def test_a_summary_that_the_budget_has_no_room_for_is_not_asked_for(rig: Rig):
+    summing(rig, say(LONG))
+    worker(rig)
+    for n in range(3):
+        rig.run(f"question {n}")
+    used = rig.one("select tokens from agentmesh.v_budgets")
+    cap(rig, used + 1)
+    rig.prompt("question 3")
+    rig.rest()
+    least = re.search(r"takes at least ([\d,]+)", rig.rows()[-1][1]["error"])
+    assert least
+    cap(rig, used + int(least[1].replace(",", "")) + 100)
+    rig.db.run(person.retry, rig.root)
+    rig.rest()
+    error = rig.rows()[-1][1]
+    assert error["kind"] == "limit"
+    assert re.search(
+        r"the budget leaves room for \d+ tokens of a summary, too few; nothing was changed", error["error"]
+    )
+    assert asks(rig) == []
+    assert rig.one("select reserved_tokens from agentmesh.v_budgets") == 0
+    cap(rig, None)
+    rig.db.run(person.retry, rig.root)
+    rig.rest()
+    assert rig.last() == (LONG, None)
+    assert len(summaries(rig)) == 1
+
+
+def test_no_longer_summary_is_asked_for_than_an_answer_may_be(rig: Rig):
+    summing(rig, say("well"))
+    rig.worker(timeouts={"context_window": WINDOW, "max_tokens": 600})
+    for _ in range(4):
+        rig.run(LONG)
+    assert "Write at most 300 words" in texts(asks(rig)[0])[-1]
 
 
 def test_a_summary_is_kept_without_the_thoughts_before_it(rig: Rig):
