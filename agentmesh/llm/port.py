@@ -61,6 +61,8 @@ class Bill:
     usage: Usage = Usage()
     cost_usd: float | None = None
     """Their known cost; None if no price is known, or if there was no attempt."""
+    unpriced: tuple[Usage, ...] = ()
+    """The usage of each attempt whose cost is not known."""
 
     @property
     def tokens(self) -> int:
@@ -70,6 +72,7 @@ class Bill:
     def plus(self, usage: Usage, cost_usd: float | None) -> Bill:
         """Return the sum with another attempt's usage."""
         known = [cost for cost in (self.cost_usd, cost_usd) if cost is not None]
+        is_unpriced = cost_usd is None and usage.input_tokens + usage.output_tokens > 0
         return Bill(
             Usage(
                 self.usage.input_tokens + usage.input_tokens,
@@ -79,6 +82,7 @@ class Bill:
                 estimated=self.usage.estimated or usage.estimated,
             ),
             round(sum(known), 12) if known else None,
+            (*self.unpriced, usage) if is_unpriced else self.unpriced,
         )
 
 

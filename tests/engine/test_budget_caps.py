@@ -136,6 +136,29 @@ def test_an_answer_after_lost_attempts_costs_as_much_as_all(new: Rig):
     assert new.one("select least_usd from agentmesh.model_bills") == Decimal("0.1"), "a bill is that of one attempt"
 
 
+def test_attempts_that_break_off_before_their_bill_cost_what_the_model_billed_before(new: Rig):
+    lost, whole = cut(*text("Hel", finish=None)), stream(*text("Hello"), BILLED)
+    with misbehaving(whole, lost, lost, whole) as server:
+        cap(new, "50")
+        new.worker(base_url=server.url, retries=3)
+        assert (new.run(), new.run()) == ("Hello", "Hello")
+        assert Decimal("0.40") <= spent(new).cost_usd <= Decimal("1.20")
+        assert new.one("select least_usd from agentmesh.model_bills") == Decimal("0.1")
+        assert new.one("select sum(cost_usd) from agentmesh.model_calls") == spent(new).cost_usd
+
+
+def test_no_more_attempts_break_off_before_their_bill_than_fit(new: Rig):
+    lost, whole = cut(*text("Hel", finish=None)), stream(*text("Hello"), BILLED)
+    with misbehaving(whole, lost) as server:
+        cap(new, "1")
+        new.worker(base_url=server.url, retries=1000)
+        for _ in range(12):
+            new.run()
+    assert len(server.chats) <= 10
+    assert Decimal("0.5") <= spent(new).cost_usd <= Decimal(1)
+    assert new.rows()[-1][1]["kind"] == "limit"
+
+
 # How the first call goes ahead
 
 

@@ -58,7 +58,7 @@ create function agentmesh.reserve_retry(agent uuid, epoch bigint, last_tokens bi
 language plpgsql as $$
 #variable_conflict use_column
 -- It locks as reserve does. The reservation then covers the use of all attempts so far. For the next attempt it adds
--- the old reservation, or the use of the last attempt if that is more.
+-- the old reservation, or the use of the last attempt if that is more. A cost that nobody reported is taken from bills.
 declare
   mine agentmesh.reservations;
   me agentmesh.agents;
@@ -73,7 +73,8 @@ begin
   select * into me from agentmesh.agents a where a.id = reserve_retry.agent;
   select * into session from agentmesh.sessions s where s.id = mine.session_id;
   mine.tokens := greatest(mine.tokens, reserve_retry.all_tokens) + reserve_retry.last_tokens;
-  mine.cost_usd := greatest(mine.cost_usd, reserve_retry.all_usd, 0) + coalesce(reserve_retry.last_usd, 0);
+  mine.cost_usd := greatest(mine.cost_usd, reserve_retry.all_usd, 0) + coalesce(reserve_retry.last_usd,
+    agentmesh.price_of(me.model, mine.address, mine.input_tokens, greatest(reserve_retry.last_tokens - mine.input_tokens, 0)));
   select bool_and(coalesce(c.tokens + c.reserved + mine.tokens <= c.max_tokens, true)
     and coalesce(c.cost_usd + c.reserved_usd + mine.cost_usd <= c.max_cost_usd, true))
   into fits from agentmesh.caps_of(me, session) c;
@@ -151,6 +152,15 @@ end $$;
 
 comment on function agentmesh.rate_of is
   'The most that so many input tokens of a model cost at its server, and each token of its answer, from its bills so far and from listed prices.';
+
+create function agentmesh.price_of(model text, address text, input bigint, output bigint) returns numeric
+language sql as $$
+  select greatest(r.input_usd + output * r.output_usd, r.steep_input_usd + output * r.steep_output_usd, r.least_usd)
+  from agentmesh.rate_of(model, address, input, null, null) r
+$$;
+
+comment on function agentmesh.price_of is
+  'The most that a call with so many tokens costs by the model''s bills so far; 0 if there are none. address as in rate_of.';
 
 create function agentmesh.weigh(me agentmesh.agents, session agentmesh.sessions, address text, input bigint, answer bigint, listed_in numeric, listed_out numeric,
   out allowed bigint, out tokens bigint, out cost_usd numeric, out is_first boolean, out waits text, out refused jsonb)
@@ -311,10 +321,17 @@ declare
 begin
   select coalesce(u.input_tokens, 0) as input_tokens, coalesce(u.output_tokens, 0) as output_tokens,
     least(coalesce(u.cached_tokens, 0), coalesce(u.input_tokens, 0)) as cached_tokens, coalesce(u.estimated, false) as estimated,
-    u.model, u.turn, u.cost_usd, u.latency_ms, u.first_token_ms, u.finish_reason, u.error, u.input_usd, u.cached_usd, u.output_usd, u.earlier, u.nonce
+    u.model, u.turn, u.cost_usd, u.latency_ms, u.first_token_ms, u.finish_reason, u.error, u.input_usd, u.cached_usd, u.output_usd, u.earlier, u.unpriced,
+    0::numeric as guessed_usd, u.nonce
   into used from jsonb_to_record(usage) as u (model text, turn integer, input_tokens bigint, output_tokens bigint, cached_tokens bigint,
     estimated boolean, cost_usd numeric, latency_ms integer, first_token_ms integer, finish_reason text, error text,
-    input_usd numeric, cached_usd numeric, output_usd numeric, earlier jsonb, nonce uuid);
+    input_usd numeric, cached_usd numeric, output_usd numeric, earlier jsonb, unpriced jsonb, nonce uuid);
+  if used.unpriced is not null then
+    select round(coalesce(sum(agentmesh.price_of(coalesce(used.model, a.model), r.address, t.input_tokens, t.output_tokens)), 0), 6) into used.guessed_usd
+    from agentmesh.agents a left join agentmesh.reservations r on r.agent_id = a.id
+    cross join jsonb_to_recordset(used.unpriced) as t (input_tokens bigint, output_tokens bigint) where a.id = agent;
+    used.cost_usd := coalesce(used.cost_usd + used.guessed_usd, nullif(used.guessed_usd, 0));
+  end if;
   update agentmesh.agents a set model_calls = a.model_calls + 1, input_tokens = a.input_tokens + used.input_tokens,
     output_tokens = a.output_tokens + used.output_tokens, cached_tokens = a.cached_tokens + used.cached_tokens,
     cost_usd = a.cost_usd + coalesce(used.cost_usd, 0), unpriced_calls = a.unpriced_calls + case when used.cost_usd is null then 1 else 0 end
@@ -335,6 +352,7 @@ begin
   if mine.agent_id is null then
     return;
   end if;
+  used.cost_usd := used.cost_usd - used.guessed_usd;
   if used.earlier is not null then  -- a model bills one attempt
     used.input_tokens := used.input_tokens - (used.earlier ->> 'input_tokens')::bigint;
     used.output_tokens := used.output_tokens - (used.earlier ->> 'output_tokens')::bigint;
@@ -350,7 +368,7 @@ begin
 end $$;
 
 comment on function agentmesh.book_usage is
-  'Book the usage of a model call (null if unknown), all attempts together; "earlier" is the share of those before the last one. With ends, the agent''s reservation was made for this call, its row is locked, and its owner ends the call in this commit. Then the reservation is released, and the model''s bill is recorded.';
+  'Book the usage of a model call (null if unknown), all attempts together; "earlier" is the share of those before the last one. "unpriced" has the tokens of each whose cost nobody reported: they are booked at what they cost at most by the model''s bills. With ends, the agent''s reservation was made for this call, its row is locked, and its owner ends the call in this commit. Then the reservation is released, and the model''s bill is recorded.';
 
 create function agentmesh.cap_refusal(me agentmesh.agents, whose agentmesh.agents, unit text, cap numeric, used numeric, reserved numeric, needs numeric)
   returns jsonb
