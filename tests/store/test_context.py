@@ -376,6 +376,23 @@ def test_an_interrupted_compaction_changes_nothing(mesh: Mesh):
     assert texts(mesh) == ["a", "A"]
 
 
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_compaction_that_fails_does_not_change_how_the_last_turn_ended(mesh: Mesh, answered: bool):
+    talk(mesh, "a")
+    if not answered:
+        mesh.run(steps.fail_turn, mesh.begin(mesh.root), {"error": "broken"})
+    mesh.run(context.compact, mesh.root)
+    mesh.claim()
+    mesh.run(steps.fail_turn, mesh.lease(mesh.root), {"error": "no credit"})
+    assert mesh.status(mesh.root) is AgentStatus.IDLE
+    assert mesh.run(agents.last_output, mesh.root) == (("A", None) if answered else ("", "broken"))
+    if answered:
+        with pytest.raises(NothingToRetry, match="did not fail"):
+            mesh.run(person.retry, mesh.root)
+    else:
+        mesh.run(person.retry, mesh.root)
+
+
 def test_there_must_be_something_to_compact(mesh: Mesh):
     with pytest.raises(NothingToCompact):
         mesh.run(context.compact, mesh.root)

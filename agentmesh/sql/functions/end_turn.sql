@@ -12,7 +12,8 @@ declare
   by_user boolean;
   how text;
 begin
-  select * into ended, output, failed from agentmesh.unless_halted(me, coalesce(ended, me.ended_seq), output, failed);
+  ended := case when me.compact_turn = me.turn then me.ended_seq else coalesce(ended, me.ended_seq) end;  -- a failed summary undoes no answer
+  select * into ended, output, failed from agentmesh.unless_halted(me, ended, output, failed);
   how := agentmesh.ended_as(me.id, ended);
   delete from agentmesh.wait w where w.waiter = me.id;
   if reports then
