@@ -190,6 +190,10 @@ def test_a_bill_above_its_reservation_is_told_in_the_conversation(mesh: Mesh):
 
 def test_what_a_model_billed_can_be_forgotten(mesh: Mesh):
     learn(mesh, input_tokens=10**9)
+    cap(mesh, 10**6)
+    refused = begin(mesh, mesh.root, PLAIN).granted.refused
+    assert refused is not None
+    assert "psql forgets that: select agentmesh.forget_bills('demo/demo')." in refused["hint"]
     assert mesh.one("select agentmesh.forget_bills('demo/demo')")
     assert not mesh.one("select agentmesh.forget_bills('demo/demo')")
     cap(mesh, 2 * 10**9)

@@ -200,7 +200,7 @@ begin
       agentmesh.room(cap.max_cost_usd, cap.cost_usd + cap.reserved_usd, rate.steep_input_usd, rate.least_usd, rate.steep_output_usd, weigh.answer));
     fits := agentmesh.room(cap.max_tokens, cap.tokens, rate.all_input, 0, rate.output_excess, weigh.answer);
     if fits < shortest then
-      refused := agentmesh.cap_refusal(me, cap.whose, 'tokens', cap.max_tokens, cap.tokens, cap.reserved, rate.all_input + ceil(shortest * rate.output_excess));
+      refused := agentmesh.cap_refusal(me, cap.whose, 'tokens', cap.max_tokens, cap.tokens, cap.reserved, rate.all_input + ceil(shortest * rate.output_excess), not is_first);
       return;
     end if;
     alone := least(alone, fits);
@@ -208,7 +208,7 @@ begin
       agentmesh.room(cap.max_cost_usd, cap.cost_usd, rate.steep_input_usd, rate.least_usd, rate.steep_output_usd, weigh.answer));
     if fits < shortest then
       refused := agentmesh.cap_refusal(me, cap.whose, 'USD', cap.max_cost_usd, cap.cost_usd, cap.reserved_usd,
-        greatest(rate.input_usd + shortest * rate.output_usd, rate.steep_input_usd + shortest * rate.steep_output_usd, rate.least_usd));
+        greatest(rate.input_usd + shortest * rate.output_usd, rate.steep_input_usd + shortest * rate.steep_output_usd, rate.least_usd), not is_first);
       return;
     end if;
     alone := least(alone, fits);
@@ -370,7 +370,7 @@ end $$;
 comment on function agentmesh.book_usage is
   'Book the usage of a model call (null if unknown), all attempts together; "earlier" is the share of those before the last one. "unpriced" has the tokens of each whose cost nobody reported: they are booked at what they cost at most by the model''s bills. With ends, the agent''s reservation was made for this call, its row is locked, and its owner ends the call in this commit. Then the reservation is released, and the model''s bill is recorded.';
 
-create function agentmesh.cap_refusal(me agentmesh.agents, whose agentmesh.agents, unit text, cap numeric, used numeric, reserved numeric, needs numeric)
+create function agentmesh.cap_refusal(me agentmesh.agents, whose agentmesh.agents, unit text, cap numeric, used numeric, reserved numeric, needs numeric, is_billed boolean)
   returns jsonb
 language plpgsql immutable as $$
 declare
@@ -383,11 +383,13 @@ begin
     else format('the next model call of %s does not fit into the budget of %s, %s %s: used are %s, reserved for calls that run %s, and this one takes at least %s',
       agentmesh.label(me), case when whose.id is null then 'the session' when whose.id = me.id then 'its own' else agentmesh.label(whose) end,
       to_char(cap, form), unit, to_char(used, form), to_char(reserved, form), to_char(agentmesh.round_up(needs, 6), form)) end,
-    'hint', format('Do not retry. A person can raise it: agentmesh budget %sAMOUNT, or /budget %sAMOUNT.', named, named));
+    'hint', format('Do not retry. A person can raise it: agentmesh budget %sAMOUNT, or /budget %sAMOUNT.', named, named)
+      || case when is_billed and cap > 0 and needs > cap then
+        format(' If its server once billed too much by mistake, psql forgets that: select agentmesh.forget_bills(%L).', me.model) else '' end);
 end $$;
 
 comment on function agentmesh.cap_refusal is
-  'The refusal of a call that does not fit, in numbers: {"error", "hint"}; null if it fits. whose is null for the session.';
+  'The refusal of a call that does not fit, in numbers: {"error", "hint"}; null if it fits. whose is null for the session. is_billed: the model has bills, which say what it needs.';
 
 create function agentmesh.caps_of(me agentmesh.agents, session agentmesh.sessions)
   returns table (whose agentmesh.agents, max_tokens bigint, max_cost_usd numeric, tokens numeric, cost_usd numeric, reserved numeric, reserved_usd numeric,
