@@ -64,9 +64,10 @@ class Effects:
             self._workspaces.stored(self._root, self._context.agent_id, paths)
 
     def lost(self) -> None:
-        """Note that they will not be, because another worker owns the agent now."""
-        if self.entries and self._step:
-            self._step.lost()
+        """Note that they will not be: the agent was killed, or another worker owns it now."""
+        entries, self.entries = self.entries, {}
+        if entries and self._step:
+            self._step.lost(entries.values())
 
     def _kept(self, step: StepSnapshots, ordinal: int, entry: dict[str, Any] | None, result: Result) -> Result:
         if entry is not None:

@@ -29,18 +29,19 @@ def entry(
     ref: str | None,
     changes: Iterable[tuple[str, str, int, int]] = (),
     left_out: Iterable[str] = (),
-    outside: Mapping[str, Any] | None = None,
+    outside: Iterable[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return a snapshot in the form that the database takes.
 
-    ``changes`` against ``before``: path, status (added, changed, removed), lines added, lines removed. ``outside`` is
-    another entry, with the changes before the step, by somebody who is no agent. It is stored first.
+    ``changes`` against ``before``: path, status (added, changed, removed), lines added, lines removed. ``outside`` are
+    other entries, with what somebody else had changed before a call. They are stored first. An entry without a tree has
+    only these: the call itself changed nothing.
     """
     listed = [(storable(path), status, added, removed) for path, status, added, removed in changes]
     made: dict[str, Any] = {"tree": tree, "before": before, "ref": ref, "files": len(listed), "changes": listed[:MOST]}
     made |= {"added": sum(added for _, _, added, _ in listed), "removed": sum(removed for *_, removed in listed)}
-    left = [storable(path) for path in left_out]
-    return made | ({"left_out": left} if left else {}) | ({"outside": dict(outside)} if outside else {})
+    left, others = [storable(path) for path in left_out], [dict(one) for one in outside]
+    return made | ({"left_out": left} if left else {}) | ({"outside": others} if others else {})
 
 
 def record(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.ids import SessionId
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agentmesh.git.store import Store
 
 Entry = dict[str, Any]
-"""A snapshot as ``finish_calls`` stores it with a call's result."""
+"""A snapshot as ``finish_calls`` stores it with a call's result; see ``store.snapshots.entry``."""
 
 
 def take(store: Store, before: str | None, ref: str, paths: Collection[str] | None = None) -> TreeSnapshot | None:
@@ -27,10 +27,22 @@ def take(store: Store, before: str | None, ref: str, paths: Collection[str] | No
     return found
 
 
-def entry(found: TreeSnapshot, ref: str, outside: Entry | None = None) -> Entry:
+def entry(found: TreeSnapshot, ref: str) -> Entry:
     """Return a snapshot in the form that the database takes."""
     changes = ((one.path, one.status, one.added, one.removed) for one in found.changes)
-    return snapshots.entry(found.tree, found.before, ref, changes, found.left_out, outside)
+    return snapshots.entry(found.tree, found.before, ref, changes, found.left_out)
+
+
+def with_others(made: Entry | None, others: Sequence[Entry]) -> Entry | None:
+    """Return what to store with a call: the snapshot that it made, if any, after what others had changed."""
+    if not others:
+        return made
+    return {"changes": [], **(made or {}), "outside": list(others)}
+
+
+def refs_in(one: Entry) -> list[str]:
+    """Return the refs of an entry: its own, and those of what others had changed."""
+    return [str(each["ref"]) for each in (one, *one.get("outside", ())) if each.get("ref")]
 
 
 def refs_of(session: SessionId) -> str:

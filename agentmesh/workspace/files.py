@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -102,6 +102,10 @@ class WorkspaceFiles:
         if row.repository is None and row.kind == WorkspaceKind.SHARED:
             self.database.run(workspaces.note_repository, row.id, str(place.common_dir), idempotent=True)
 
+    def give_up(self, store: Store, workspace: UUID, refs: Iterable[str]) -> None:
+        """Remove refs that no row names. A row may have been stored although the answer to that was lost."""
+        store.free([ref for ref in refs if not self._is_stored(workspace, ref)])
+
     def now(self, root: Root, session: SessionId) -> str:
         """Return the tree of a workspace as it is at this moment, for a fork or a merge; raise NoRepository.
 
@@ -110,9 +114,9 @@ class WorkspaceFiles:
         place = self.place_of(root)
         store, chain = self.store(root.workspace, place), self.chain(root.workspace)
         for again in (True, False):
-            row = self.database.run(workspaces.get, root.workspace, idempotent=True)
-            self.note_repository(row, place)
-            with chain.lock:
+            with chain.lock, store.held():
+                row = self.database.run(workspaces.get, root.workspace, idempotent=True)
+                self.note_repository(row, place)
                 before = chain.at(row.head)
                 found = store.take(before, None)
                 if found.tree == before:
@@ -125,6 +129,7 @@ class WorkspaceFiles:
                 self.database.run(rows.record, root.workspace, kind, entry(found, ref), idempotent=True)
                 break
             except TreeMoved:  # a snapshot of a call was stored meanwhile
+                self.give_up(store, root.workspace, [ref])
                 chain.forget()
                 if not again:
                     raise

@@ -80,6 +80,7 @@ def settled(workspaces: WorkspaceFiles, store: Store, workspace: UUID) -> str | 
     try:
         run(snapshots.record, workspace, "base" if before is None else "outside", entry(found, ref), idempotent=True)
     except TreeMoved:
+        workspaces.give_up(store, workspace, [ref])
         return None
     chain.add(found.tree)
     return found.tree

@@ -7,16 +7,17 @@ the agent's. After it they are looked at again. A tool that names the files that
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
+from typing import Final, TypeVar
 
-from agentmesh.domain.errors import AgentmeshError
+from agentmesh.domain.errors import AgentmeshError, TreeMoved
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.log import logger
 from agentmesh.git.facts import TreeSnapshot
 from agentmesh.git.place import Place
 from agentmesh.store import snapshots, workspaces
-from agentmesh.workspace.entries import Entry, entry, refs_of
+from agentmesh.workspace.entries import Entry, entry, refs_in, refs_of, with_others
 from agentmesh.workspace.files import WorkspaceFiles
 from agentmesh.workspace.roots import Root
 
@@ -24,6 +25,10 @@ LOG = logger(__name__)
 
 _MENTIONED = 3
 """How many left-out files a note names."""
+_DIGITS: Final = 12
+"""How much of a tree's id is in the name of a snapshot that belongs to no call."""
+
+Done = TypeVar("Done")
 
 
 class StepSnapshots:
@@ -39,18 +44,15 @@ class StepSnapshots:
         self._store = among.store(root.workspace, place)
         self._chain = among.chain(root.workspace)
         self._refs = f"{refs_of(session)}{agent}/{seq}"
-        self._taken = 0
         self._named: set[str] | None = None
         """The files that the present call has named; None if it may have changed any."""
-        self._outside: Entry | None = None
-        """What others had changed before the present call."""
+        self._others: list[Entry] = []
+        """What others had changed, to be stored with the result of a call."""
         self._notes: list[str] = []
-        self._head: str | None = None
-        self._is_read = False
 
     def begin(self, *, names_files: bool) -> None:
         """Get ready for a call. Unless it ``names_files``, see now what others have changed in a shared directory."""
-        self._named, self._outside = None, None
+        self._named = None
         if names_files or self._root.own:
             return
         self._quietly(lambda: self._look(None))
@@ -64,81 +66,77 @@ class StepSnapshots:
             self._named.add(named)
 
     def end(self, ordinal: int) -> Entry | None:
-        """Return the snapshot to store with the result of the present call; None if nothing has changed."""
+        """Return what to store with the result of the present call; None if nothing has changed."""
         return self._quietly(lambda: self._after(ordinal))
 
     def died(self, ordinal: int) -> Entry | None:
         """Return the same for a call that another worker began: all that has changed since counts as its effect."""
-        self._named, self._outside = None, None
+        self._named = None
         return self._quietly(lambda: self._after(ordinal))
 
-    def lost(self) -> None:
-        """Forget the snapshots of this step: they could not be stored, because another worker owns the agent now."""
+    def lost(self, entries: Iterable[Entry]) -> None:
+        """Give these snapshots of the step up: they could not be stored, because the agent is killed or another's."""
         self._chain.forget()
+        refs = [ref for one in entries for ref in refs_in(one)]
+        self._quietly(lambda: self._among.give_up(self._store, self._root.workspace, refs))
 
     def note(self) -> str:
         """Return a note for the model, once: files that no snapshot holds, or that no snapshot could be taken."""
         said, self._notes = " ".join(self._notes), []
         return said
 
-    def _look(self, paths: Collection[str] | None) -> Entry | None:
+    def _look(self, paths: Collection[str] | None) -> None:
         """Note what others have changed in these files, or in all."""
-        self._read()
-        with self._chain.lock:
-            before = self._chain.at(self._head)
-            if before is not None and self._root.own:
-                return None
-            ref = self._ref(f"outside{self._taken or ''}")
-            found, is_new = self._taken_as(ref, before, paths)
-        if is_new:
-            self._record_outside()
-            self._outside = entry(found, ref)
-        if is_new and before is None:
-            self._record_outside("base")  # now: if this worker dies, the next one sees what the call had changed
-        return self._outside
+        with self._chain.lock, self._store.held():
+            before = self._newest() or self._others_first()
+            if before is None or self._root.own:
+                return
+            found = self._take(before, paths)
+            if found.tree != before:
+                self._others.append(self._kept(found))
 
     def _after(self, ordinal: int) -> Entry | None:
-        self._read()
-        with self._chain.lock:
-            before = self._chain.at(self._head)
-            ref = self._ref(str(ordinal) if self._taken else "")
-            found, is_new = self._taken_as(ref, before, self._named, apart=True)
-        if found.unmade is not None:  # what others had changed is a snapshot of its own
-            self._record_outside()
-            self._outside = entry(found.unmade, f"{ref}.unmade")
-        if is_new:
-            self._taken += 1
-            return entry(found, ref, self._outside)
-        self._record_outside()
+        made = None
+        with self._chain.lock, self._store.held():
+            found = self._take(self._newest(), self._named, apart=True)
+            if found.unmade is not None:  # what others had changed is a snapshot of its own
+                self._others.append(self._kept(found.unmade))
+            if found.tree != found.before:
+                made = self._kept(found, str(ordinal) if ordinal else "")
+        others, self._others = self._others, []
+        return with_others(made, others)
+
+    def _newest(self) -> str | None:
+        """Return the newest tree. The caller holds the locks: the row must not be older than the files."""
+        row = self._database.run(workspaces.get, self._root.workspace, idempotent=True)
+        self._among.note_repository(row, self._place)
+        return self._chain.at(row.head)
+
+    def _others_first(self) -> str | None:
+        """Store what the files are before any snapshot; if another process was first, return its tree."""
+        found = self._take(None, None)
+        first = entry(found, ref := self._ref(found.tree[:_DIGITS]))
+        self._store.keep(ref, found.tree)
+        try:  # now: if this worker dies, the next one sees what the call had changed
+            self._database.run(snapshots.record, self._root.workspace, "base", first, idempotent=True)
+        except TreeMoved:
+            self._among.give_up(self._store, self._root.workspace, [ref])
+            return self._newest()
+        self._chain.add(found.tree)
         return None
 
-    def _record_outside(self, kind: str = "outside") -> None:
-        """Store what others have changed, because no result will carry it."""
-        found, self._outside = self._outside, None
-        if found:
-            self._database.run(snapshots.record, self._root.workspace, kind, found, idempotent=True)
-
-    def _taken_as(
-        self, ref: str, before: str | None, paths: Collection[str] | None, *, apart: bool = False
-    ) -> tuple[TreeSnapshot, bool]:
-        """Take a snapshot, of these files or of all; name it and note it if anything has changed."""
+    def _take(self, before: str | None, paths: Collection[str] | None, *, apart: bool = False) -> TreeSnapshot:
+        """Take a snapshot, of these files or of all."""
         found = self._store.take(before, None, None if before is None else paths, apart=apart)
         self._tell_left_out(found)
-        if found.unmade is not None:
-            self._store.keep(f"{ref}.unmade", found.unmade.tree)
-            self._chain.add(found.unmade.tree)
-        if found.tree == found.before:
-            return found, False
+        return found
+
+    def _kept(self, found: TreeSnapshot, suffix: str | None = None) -> Entry:
+        """Name a snapshot, by its tree if it is of no call, and note that it is the newest."""
+        ref = self._ref(found.tree[:_DIGITS] if suffix is None else suffix)
         self._store.keep(ref, found.tree)
         self._chain.add(found.tree)
-        return found, True
-
-    def _read(self) -> None:
-        """Read the row, once in a step: another process may have moved its head."""
-        if not self._is_read:
-            row = self._database.run(workspaces.get, self._root.workspace, idempotent=True)
-            self._among.note_repository(row, self._place)
-            self._head, self._is_read = row.head, True
+        return entry(found, ref)
 
     def _ref(self, suffix: str) -> str:
         return f"{self._refs}.{suffix}" if suffix else self._refs
@@ -153,7 +151,7 @@ class StepSnapshots:
                 f"Too large or unreadable: {', '.join(new[:_MENTIONED])}{more}; snapshots, undo and merge leave it out."
             )
 
-    def _quietly(self, work: Callable[[], Entry | None]) -> Entry | None:
+    def _quietly(self, work: Callable[[], Done]) -> Done | None:
         """Do this; if it fails, say so once and go on: a call never fails because its snapshot does."""
         try:
             done = work()

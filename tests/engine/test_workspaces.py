@@ -319,6 +319,17 @@ def test_a_failed_command_s_changes_are_seen(grove: Rig):
     assert changed(grove, taken(grove)[-1]) == {"made": "added"}
 
 
+def test_an_agent_that_is_killed_in_a_command_leaves_no_ref_without_a_row(grove: Rig):
+    grove.script("child", do(call("bash", command="echo x > made; sleep 600")))
+    worker = grove.worker().worker
+    grove.fork("child", "work")
+    grove.until((grove.workdir / "made").exists, "the command")
+    grove.kill("child")
+    grove.until(lambda: worker.agents == 0, "the end of its thread")
+    refs = git(grove.workdir, "for-each-ref", "--format=%(refname)", "refs/agentmesh").splitlines()
+    assert refs == [one.ref for one in taken(grove)]
+
+
 def test_a_large_file_is_left_out_and_the_model_is_told(grove: Rig):
     from agentmesh.config.schema import Workspace as Settings
 

@@ -70,7 +70,7 @@ def test_what_changed_before_the_step_is_nobodys(mesh: Mesh, trees: Trees):
     mesh.answer(mesh.root)
     idle = newest_row(mesh, mesh.root)
     by_hand = trees.entry(mesh.root, "hand.txt")
-    after = trees.work(mesh.root, "a.txt", before=by_hand["tree"], outside=by_hand)
+    after = trees.work(mesh.root, "a.txt", before=by_hand["tree"], outside=[by_hand])
     found = mesh.run(snapshots.since, trees.directory, 0)
     assert [(one.kind, one.agent_id, one.tree) for one in found[1:]] == [
         ("outside", None, by_hand["tree"]),

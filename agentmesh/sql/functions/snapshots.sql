@@ -4,16 +4,17 @@ language plpgsql as $$
 #variable_conflict use_column
 -- The workspace is locked. Times of a workspace's snapshots never go back, so that the newest by a moment is the newest.
 -- Two agents of one directory may store snapshots in another order than they took them: a snapshot does not become the
--- newest if its successor is stored already.
+-- newest if its successor is stored already. What others had changed before a call is stored when the call ends: it
+-- becomes the newest only if nothing was stored meanwhile.
 declare
   it agentmesh.workspaces;
   new_id bigint;
   is_late boolean;
 begin
   select * into it from agentmesh.workspaces w where w.id = add_snapshot.workspace;
-  is_late := it.head is distinct from snapshot ->> 'before' and exists (
+  is_late := it.head is distinct from snapshot ->> 'before' and (add_snapshot.kind = 'outside' or exists (
     select from (select s.before from agentmesh.snapshots s where s.workspace_id = it.id order by s.id desc limit 20) s
-    where s.before = snapshot ->> 'tree');
+    where s.before = snapshot ->> 'tree'));
   insert into agentmesh.snapshots as n (workspace_id, agent_id, seq, ordinal, kind, tree, before, ref, files, added, removed, left_out, merge_id, made_at)
   values (it.id, add_snapshot.agent, add_snapshot.seq, add_snapshot.ordinal, add_snapshot.kind, snapshot ->> 'tree', snapshot ->> 'before', snapshot ->> 'ref',
     coalesce((snapshot ->> 'files')::integer, jsonb_array_length(snapshot -> 'changes'), 0), coalesce((snapshot ->> 'added')::bigint, 0),
@@ -37,6 +38,7 @@ language plpgsql as $$
 -- Changes from before the step, by nobody here, were there when the step began: they get the time of the row before.
 declare
   taken record;
+  brought jsonb;
 begin
   perform agentmesh.lock_workspaces(array[me.workspace_id]);
   for taken in
@@ -49,10 +51,16 @@ begin
       select from agentmesh.snapshots s where s.agent_id = me.id and s.seq = note_snapshots.seq and s.ordinal = r.ordinal)
     order by r.ordinal
   loop
-    if jsonb_typeof(taken.snapshot -> 'outside') = 'object' then
-      perform agentmesh.add_snapshot(me.workspace_id, null, null, null, coalesce(taken.snapshot #>> '{outside,kind}', 'outside'), taken.snapshot -> 'outside', null,
-        taken.before_step);
-    end if;
+    for brought in
+      select o.item from jsonb_path_query(taken.snapshot, '$.outside[*]') with ordinality o (item, n)
+      where not exists (
+        select from (select s.ref, s.tree from agentmesh.snapshots s where s.workspace_id = me.workspace_id order by s.id desc limit 20) s
+        where s.ref = o.item ->> 'ref' and s.tree = o.item ->> 'tree')  -- the same again, by a call that changed nothing itself
+      order by o.n
+    loop
+      perform agentmesh.add_snapshot(me.workspace_id, null, null, null, 'outside', brought, null, taken.before_step);
+    end loop;
+    continue when taken.snapshot ->> 'tree' is null;
     perform agentmesh.add_snapshot(me.workspace_id, me.id, note_snapshots.seq, taken.ordinal, 'call', taken.snapshot, null, taken.at);
     update agentmesh.agents a set lines_added = a.lines_added + coalesce((taken.snapshot ->> 'added')::bigint, 0),
       lines_removed = a.lines_removed + coalesce((taken.snapshot ->> 'removed')::bigint, 0)
@@ -61,7 +69,7 @@ begin
 end $$;
 
 comment on function agentmesh.note_snapshots is
-  'Store the snapshots that came with results of calls of one step, [{"ordinal", "snapshot"}], for an agent whose row is locked; each once. "outside" in a snapshot is another one, of what had changed before the step.';
+  'Store the snapshots that came with results of calls of one step, [{"ordinal", "snapshot"}], for an agent whose row is locked; each once. "outside" in a snapshot are others, [...], of what others had changed before a call; without "tree" there are only these.';
 
 create function agentmesh.record_snapshot(workspace uuid, kind text, snapshot jsonb, agent uuid default null, caller agentmesh.caller default null,
   said text default null, undoes bigint[] default '{}', redoes bigint[] default '{}') returns bigint
