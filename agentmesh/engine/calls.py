@@ -48,6 +48,7 @@ from agentmesh.store.tx import Database
 LOG = logger(__name__)
 
 DIED = "interrupted: the worker died while this ran; it may have taken effect"
+_LOOK = "Look at what it did, and whether it still runs, before you call it again."  # the worker may only be frozen
 STOPPED = "interrupted: the worker was stopped while this ran; it may have taken effect"
 _SIDE_BY_SIDE = 8
 _STORE_AGAIN = 0.5
@@ -168,7 +169,7 @@ class StepCalls:
             return None
         try:
             if self._has_died(call):
-                died = failure(ToolError(DIED, "Look at what it did before you call it again."))
+                died = failure(ToolError(DIED, _LOOK))
                 self._refuse(call, self._effects.died(call.ordinal, died))
                 return None
             if self._put_off is None:

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 
+import psutil
 import pytest
 
 from tests.fixtures.engine import Rig, call, do, say, when
@@ -146,3 +147,22 @@ def test_a_frozen_worker_that_comes_back_writes_nothing_and_goes_on_claiming(rig
     rig.rest()
     assert rig.last("asks")[0] == "served again"
     assert rig.rows("asks")[: len(before["asks"])] == before["asks"]
+
+
+def test_a_frozen_worker_that_comes_back_ends_its_commands_at_once(rig: Rig):
+    rig.script("root", do(call("bash", command="sleep 600", timeout=600)), say("looked"))
+    frozen = rig.process(tick=3600.0)
+    process = psutil.Process(frozen.process.pid)
+    sleeps = lambda: [each for each in process.children(recursive=True) if each.name() == "sleep"]  # noqa: E731
+    rig.prompt()
+    rig.until(sleeps, "the command")
+    process.suspend()
+    try:
+        rig.bury(frozen.worker_id)
+        rig.worker()
+        rig.rest()
+        assert sleeps(), "nobody but its worker can end it"
+        assert "whether it still runs" in rig.results()[0]["hint"]
+    finally:
+        process.resume()
+    rig.until(lambda: not sleeps(), "the end of the command")

@@ -257,7 +257,7 @@ def test_a_worker_that_was_declared_dead_begins_anew_and_its_old_self_writes_not
     assert rig.results("bash", "runs") == [
         {
             "error": "interrupted: the worker died while this ran; it may have taken effect",
-            "hint": "Look at what it did before you call it again.",
+            "hint": "Look at what it did, and whether it still runs, before you call it again.",
         }
     ]
     assert (rig.workdir / "log").read_text() == "ran\n"
