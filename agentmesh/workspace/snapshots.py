@@ -49,6 +49,7 @@ class StepSnapshots:
         self._others: list[Entry] = []
         """What others had changed, to be stored with the result of a call."""
         self._notes: list[str] = []
+        self._is_cleared = False
 
     def begin(self, *, names_files: bool) -> None:
         """Get ready for a call. Unless it ``names_files``, see now what others have changed in a shared directory."""
@@ -72,6 +73,7 @@ class StepSnapshots:
     def died(self, ordinal: int) -> Entry | None:
         """Return the same for a call that another worker began: all that has changed since counts as its effect."""
         self._named = None
+        self._quietly(self._clear)
         return self._quietly(lambda: self._after(ordinal))
 
     def lost(self, entries: Iterable[Entry]) -> None:
@@ -124,6 +126,15 @@ class StepSnapshots:
             return self._newest()
         self._chain.add(found.tree)
         return None
+
+    def _clear(self) -> None:
+        """Remove refs of this step whose rows a dead worker did not store; once, before this process names any."""
+        if not self._is_cleared:
+            self._is_cleared = True
+            left = [
+                ref for ref in self._store.refs(self._refs) if ref == self._refs or ref.startswith(f"{self._refs}.")
+            ]
+            self._among.give_up(self._store, self._root.workspace, left)
 
     def _take(self, before: str | None, paths: Collection[str] | None, *, apart: bool = False) -> TreeSnapshot:
         """Take a snapshot, of these files or of all."""

@@ -204,3 +204,16 @@ def test_an_agent_that_is_killed_leaves_no_refs(mesh: Mesh, directory: Directory
         ("root", {"more.txt"}),
     ]
     directory.assert_whole()
+
+
+def test_a_worker_that_dies_in_a_command_leaves_no_refs(mesh: Mesh, directory: Directory, other: AgentId):
+    directory.work(mesh.root, {"begin.txt": "x"})
+    write(directory.path, {"by-hand.txt": "x"})
+    call = directory.begin(other)
+    write(directory.path, {"made.txt": "x"})
+    next_one = directory.elsewhere.step(directory.root, mesh.session, other, call.call.seq or 0)
+    assert next_one is not None
+    call.entry = next_one.died(0)
+    call.store()
+    assert directory.stored() == [("root", {"begin.txt"}), ("other", {"by-hand.txt", "made.txt"})]
+    directory.assert_whole()
