@@ -13,7 +13,7 @@ from agentmesh.llm.port import Usage
 from agentmesh.llm.simulator.profiles import PROFILES, find_profile
 from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedCall, ScriptedReply
 from agentmesh.llm.simulator.server import Simulator
-from tests.llm.simulator_http import Answer, chat, stream
+from tests.llm.simulator_http import USER, Answer, chat, stream
 
 REPLY = ScriptedReply(
     text="Two calls.",
@@ -74,6 +74,15 @@ ROWS = [
         lambda chunks: usage_alone(chunks) and chunks[-1]["timings"]["predicted_n"] == 9,
         lambda b: b["error"] == {"code": 429, "message": "too fast", "type": "server_error"},
         call_prefix="",
+    ),
+    Row("groq", "reasoning", [0, 1], 2, True, usage_alone, lambda b: b["error"]["code"] == "rate_limit_exceeded"),
+    Row(
+        "gemini", "", [0, 1], 2, True, usage_alone, lambda b: b[0]["error"]["status"] == "RESOURCE_EXHAUSTED",
+        call_prefix="function-call-",
+    ),
+    Row(
+        "deepseek", "reasoning_content", [0, 1], 10, True, usage_alone,
+        lambda b: b["error"]["code"] == "rate_limit_exceeded",
     ),
 ]  # fmt: skip
 
@@ -140,6 +149,57 @@ def test_every_profile_names_its_source_and_its_words_for_a_wrong_key(name):
         answer = stream(simulator.base_url, token="wrong")
     assert answer.status == 401
     assert PROFILES[name].unauthorized in answer.raw.decode()
+
+
+def test_mistral_thinks_in_parts_and_makes_short_ids():
+    with serving("mistral") as simulator:
+        streamed, whole = stream(simulator.base_url), chat(simulator.base_url).json["choices"][0]["message"]
+    parts = [piece for content in streamed.deltas("content") if isinstance(content, list) for piece in content]
+    assert {part["type"] for part in parts} == {"thinking"}
+    assert "".join(part["thinking"][0]["text"] for part in parts) == REPLY.reasoning
+    assert "".join(content for content in streamed.deltas("content") if isinstance(content, str)) == REPLY.text
+    assert [part["type"] for part in whole["content"]] == ["thinking", "text"]
+    ids = [call["id"] for call in (*whole["tool_calls"], *(part for [part] in streamed.deltas("tool_calls")))]
+    assert [len(each) for each in ids] == [9, 9, 9, 9]
+
+
+def test_gemini_signs_the_first_call_of_an_answer():
+    with serving("gemini") as simulator:
+        streamed, whole = stream(simulator.base_url), chat(simulator.base_url).json["choices"][0]["message"]
+    for calls in ([part for [part] in streamed.deltas("tool_calls")], whole["tool_calls"]):
+        assert ["extra_content" in call for call in calls] == [True, False]
+
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "glob", "arguments": "{}"}}
+SHORT = {**CALL, "id": "abcDEF123"}
+FORGED = {**CALL, "extra_content": {"google": {"thought_signature": "forged"}}}
+
+
+def history(call, **fields):
+    answer = {"role": "assistant", "content": "", "tool_calls": [call], **fields}
+    return [USER, answer, {"role": "tool", "tool_call_id": call["id"], "content": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "messages", "status", "words"),
+    [
+        ("groq", history(CALL, reasoning="a"), 200, ""),
+        ("groq", history(CALL, reasoning_content="a"), 400, "property 'reasoning_content' is unsupported"),
+        ("mistral", history(SHORT), 200, ""),
+        ("mistral", history(SHORT, thinking="a"), 422, '"loc":["body","messages",1,"assistant","thinking"]'),
+        ("mistral", history(CALL), 400, "must be a-z, A-Z, 0-9, with a length of 9"),
+        ("gemini", history(CALL), 400, "missing a thought_signature"),
+        ("gemini", history(FORGED), 400, "Corrupted thought signature"),
+        ("gemini", [*history(CALL), USER], 200, ""),
+        ("deepseek", history(CALL, reasoning_content="a"), 200, ""),
+        ("deepseek", [*history(CALL), USER], 400, "must be passed back"),
+    ],
+)
+def test_servers_refuse_earlier_answers_in_their_own_words(name, messages, status, words):
+    with serving(name) as simulator:
+        answer = chat(simulator.base_url, messages=messages)
+    assert answer.status == status
+    assert words in answer.raw.decode()
 
 
 def test_openai_says_null_usage_before_the_last_event_only_when_asked():
@@ -231,5 +291,5 @@ def test_a_parameter_can_be_refused_in_any_profile():
 
 
 def test_an_unknown_profile_is_refused_with_the_names_there_are():
-    with pytest.raises(ValueError, match="llamacpp, no-stream, ollama"):
+    with pytest.raises(ValueError, match="llamacpp, mistral, no-stream, ollama"):
         find_profile("gpt")

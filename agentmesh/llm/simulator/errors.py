@@ -63,6 +63,22 @@ def llamacpp_error(status: int, message: str, _param: str) -> Json:
     return {"error": error}
 
 
+def mistral_error(status: int, message: str, param: str) -> Json:
+    """Return an error body of api.mistral.ai; what its validation refuses is a list with places."""
+    if status == 422:
+        place = ["body", *(int(part) if part.isdigit() else part for part in param.split("."))]
+        detail = [{"type": "extra_forbidden", "loc": place, "msg": message, "input": "..."}]
+        return {"object": "error", "message": {"detail": detail}, "type": "invalid_request_error", "code": None}
+    kind = "invalid_function_call" if message.startswith("Tool call id") else "invalid_request_error"
+    return {"object": "error", "message": message, "type": kind, "param": None, "code": None}
+
+
+def gemini_error(status: int, message: str, _param: str) -> list[Json]:
+    """Return an error body of Google's OpenAI endpoint."""
+    names = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
+    return [{"error": {"code": status, "message": message, "status": names.get(status, "INTERNAL")}}]
+
+
 def plain_error(_status: int, message: str, _param: str) -> Json:
     """Return an error body as FastAPI makes it."""
     return {"detail": message}

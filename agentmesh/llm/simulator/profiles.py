@@ -37,13 +37,30 @@ class CallEvents(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class History:
+    """What a server refuses in the earlier answers of a request. Each message is empty if it takes that."""
+
+    unknown_field: str = ""
+    """Message about a field of an assistant's message that it does not know, with ``{n}`` and ``{field}``."""
+    unknown_field_status: int = 400
+    fields: frozenset[str] = frozenset()
+    """Fields that it knows besides those of OpenAI."""
+    long_id: str = ""
+    """Message about a call's id that is not nine letters and digits, with ``{id}``."""
+    no_reasoning: str = ""
+    """Message about calls in a message without ``reasoning_content``, with ``{n}``."""
+    unsigned: str = ""
+    """Message about calls since the last message of a user without a signature, with ``{n}`` and ``{name}``."""
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """One kind of server."""
 
     name: str
     source: str
     """Where this behaviour is documented or was observed."""
-    error: Callable[[int, str, str], Json]
+    error: Callable[[int, str, str], Json | list[Json]]
     """Error body from status, message and the parameter at fault."""
     stream_error: Callable[[str, Json], Json]
     """Event that reports an error inside a stream, from its message and the fields common to all events."""
@@ -69,10 +86,15 @@ class Profile:
     """Whether SSE comments keep the connection alive before the first event."""
     reasoning_field: str = ""
     """Field that carries reasoning; empty if the server does not send it."""
+    thinking_parts: bool = False
+    """Whether reasoning comes as parts of the content."""
+    signs_calls: bool = False
+    """Whether the first call of an answer has a signature in ``extra_content``."""
     done_after_error: bool = False
     """Whether ``[DONE]`` follows an error inside the stream."""
     strict_history: bool = False
     """Whether it refuses a history with unanswered tool calls."""
+    history: History = History()
     stream_options_alone: str = ""
     """Message that refuses ``stream_options`` without ``stream``; empty if the server ignores it."""
     refuses: Mapping[str, str] | None = None
@@ -218,6 +240,68 @@ PROFILES: Mapping[str, Profile] = {
             extra={"system_fingerprint": "b6881-simulator"},
             call_prefix="",
             timings=True,
+            null_content=True,
+        ),
+        Profile(
+            name="groq",
+            source="console.groq.com/docs: reasoning of gpt-oss in a field of its own; janhq/jan issue 8136 and "
+            "agentjido/req_llm issue 772: fields of a message that it does not know are refused",
+            error=errors.openai_error,
+            stream_error=errors.alone(errors.openai_error),
+            unauthorized="Invalid API Key",
+            calls=CallEvents.WHOLE,
+            reasoning_field="reasoning",
+            history=History(
+                unknown_field="'messages.{n}' : for 'role:assistant' the following must be "
+                "satisfied[('messages.{n}' : property '{field}' is unsupported)]",
+                fields=frozenset({"reasoning"}),
+            ),
+        ),
+        Profile(
+            name="mistral",
+            source="docs.mistral.ai, reasoning: parts of type thinking; BerriAI/litellm issue 30835: unknown fields; "
+            "nearai/ironclaw issue 1241: ids of calls",
+            error=errors.mistral_error,
+            stream_error=errors.alone(errors.mistral_error),
+            unauthorized="Unauthorized",
+            calls=CallEvents.WHOLE,
+            thinking_parts=True,
+            history=History(
+                unknown_field="Extra inputs are not permitted",
+                unknown_field_status=422,
+                long_id="Tool call id was {id} but must be a-z, A-Z, 0-9, with a length of 9.",
+            ),
+            call_prefix="",
+        ),
+        Profile(
+            name="gemini",
+            source="ai.google.dev/gemini-api/docs/thought-signatures, with the OpenAI library: the first of parallel "
+            "calls is signed; the calls of a turn need their signatures; a list around errors",
+            error=errors.gemini_error,
+            stream_error=lambda message, _head: {"error": {"code": 500, "message": message, "status": "INTERNAL"}},
+            unauthorized="API key not valid. Please pass a valid API key.",
+            calls=CallEvents.WHOLE,
+            role_event=False,
+            role_always=True,
+            signs_calls=True,
+            history=History(
+                unsigned="Function call is missing a thought_signature in functionCall parts. This is required for "
+                "tools to work correctly, and missing thought_signature may lead to degraded model performance. "
+                "Additional data, function call `default_api:{name}` , position {n}. Please refer to "
+                "https://ai.google.dev/gemini-api/docs/thought-signatures for more details.",
+            ),
+            call_prefix="function-call-",
+        ),
+        Profile(
+            name="deepseek",
+            source="api-docs.deepseek.com/guides/thinking_mode: reasoning must be sent back if tools were called",
+            error=errors.openai_error,
+            stream_error=errors.alone(errors.openai_error),
+            unauthorized="Authentication Fails",
+            reasoning_field="reasoning_content",
+            history=History(
+                no_reasoning="The `reasoning_content` in the thinking mode must be passed back to the API."
+            ),
             null_content=True,
         ),
         Profile(

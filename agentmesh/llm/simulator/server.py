@@ -190,7 +190,7 @@ class Simulator:
             message = self.profile.unknown_model.format(model=view.model)
             return self.refuse(connection, self.profile.unknown_model_status, message)
         if refused := refusal(self.profile, view):
-            return send_json(connection, 400, refused)
+            return send_json(connection, *refused)
         try:
             reply = self._responder(view)
         except NoReply as error:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from agentmesh.llm.port import Usage
+from agentmesh.llm.simulator import history
 from agentmesh.llm.simulator.errors import Json
 from agentmesh.llm.simulator.profiles import CallEvents, Profile, UsageEvent
 from agentmesh.llm.simulator.reply import FaultKind, ScriptedCall, ScriptedReply
@@ -32,20 +33,26 @@ def event(value: object) -> bytes:
     return b"data: " + dump(value) + b"\n\n"
 
 
-def refusal(profile: Profile, view: ChatRequestView) -> Json | None:
-    """Return the body of a status 400 if such a server would refuse this request; otherwise None."""
+def refusal(profile: Profile, view: ChatRequestView) -> tuple[int, object] | None:
+    """Return status and body if such a server would refuse this request; otherwise None."""
+    status, message, parameter = _refusal(profile, view)
+    return (status, profile.error(status, message, parameter)) if message else None
+
+
+def _refusal(profile: Profile, view: ChatRequestView) -> tuple[int, str, str]:
+    """Return status, message and parameter at fault; the message is empty if the request is answered."""
     for parameter, message in (profile.refuses or {}).items():
         if view.body.get(parameter):
-            return profile.error(400, message, parameter)
+            return 400, message, parameter
     if profile.stream_options_alone and view.body.get("stream_options") and not view.stream:
-        return profile.error(400, profile.stream_options_alone, "stream_options")
+        return 400, profile.stream_options_alone, "stream_options"
     if profile.blind and view.images:
-        return profile.error(400, profile.blind, "messages")
+        return 400, profile.blind, "messages"
     if not view.messages:
-        return profile.error(400, "[] is too short - 'messages'", "messages")
-    if profile.strict_history and (message := _broken_history(view)):
-        return profile.error(400, message, "")
-    return None
+        return 400, "[] is too short - 'messages'", "messages"
+    if profile.strict_history and (message := history.unanswered(view)):
+        return 400, message, ""
+    return history.refusal(profile.history, view)
 
 
 class ScriptedAnswer:
@@ -79,18 +86,26 @@ class ScriptedAnswer:
         """Return the JSON body of an answer that is not streamed."""
         profile, reply = self.profile, self.reply
         message: Json = {"role": "assistant", "content": reply.text if reply.text or not reply.tool_calls else None}
+        if profile.thinking_parts and reply.reasoning:
+            words = [{"type": "text", "text": reply.text}] if reply.text else []
+            message["content"] = [_thinking(reply.reasoning), *words]
         if profile.reasoning_field and reply.reasoning:
             message[profile.reasoning_field] = reply.reasoning
         if reply.tool_calls:
-            message["tool_calls"] = [
-                _with_id(
-                    id_, {"type": "function", "function": {"name": call.name, "arguments": _arguments(reply, call)}}
-                )
-                for call, id_ in zip(reply.tool_calls, self._call_ids, strict=True)
-            ]
+            message["tool_calls"] = [self._call(call, n) for n, call in enumerate(reply.tool_calls)]
         choice = {"index": 0, "message": message, "finish_reason": _finish_reason(reply)}
         body = self._head("chat.completion") | {"choices": [choice], "usage": self._usage_json()}
         return body | {"timings": _timings(_usage(reply, self.view))} if profile.timings else body
+
+    def _call(self, call: ScriptedCall, position: int) -> Json:
+        """Return a whole call."""
+        function = {"name": call.name, "arguments": _arguments(self.reply, call)}
+        return _with_id(self._call_ids[position], self._signed({"type": "function", "function": function}, position))
+
+    def _signed(self, call: Json, position: int) -> Json:
+        if not self.profile.signs_calls or position:
+            return call
+        return {**call, "extra_content": {"google": {"thought_signature": history.signature(call)}}}
 
     def _closing(self, head: Json) -> Iterator[Json]:
         """Yield the events after the last piece: finish reason, usage, timings (on the very last)."""
@@ -127,6 +142,8 @@ class ScriptedAnswer:
             deltas.append({"role": "assistant", "content": empty})
         if profile.reasoning_field:
             deltas += [{profile.reasoning_field: piece} for piece in _pieces(reply.reasoning, reply.chunk_size)]
+        if profile.thinking_parts:
+            deltas += [{"content": [_thinking(piece)]} for piece in _pieces(reply.reasoning, reply.chunk_size)]
         deltas += [{"content": piece} for piece in _pieces(reply.text, reply.chunk_size)]
         for index, call in enumerate(reply.tool_calls):
             deltas += [{"tool_calls": [part]} for part in self._call_parts(call, index)]
@@ -143,13 +160,13 @@ class ScriptedAnswer:
     def _call_parts(self, call: ScriptedCall, position: int) -> Iterator[Json]:
         shape, arguments = self.profile.calls, _arguments(self.reply, call)
         index = 0 if self.profile.index_zero else position
-        function = {"name": call.name}
-        if shape is not CallEvents.NAME_FIRST:
-            function["arguments"] = arguments if shape is CallEvents.WHOLE else ""
+        if shape is CallEvents.WHOLE:
+            yield {"index": index} | self._call(call, position)
+            return
+        function = {"name": call.name} | ({} if shape is CallEvents.NAME_FIRST else {"arguments": ""})
         yield _with_id(self._call_ids[position], {"index": index, "type": "function", "function": function})
-        if shape is not CallEvents.WHOLE:
-            for piece in _pieces(arguments, self.reply.chunk_size):
-                yield {"index": index, "function": {"arguments": piece}}
+        for piece in _pieces(arguments, self.reply.chunk_size):
+            yield {"index": index, "function": {"arguments": piece}}
 
     def _usage_json(self) -> Json:
         usage = _usage(self.reply, self.view)
@@ -165,6 +182,10 @@ class ScriptedAnswer:
         return body
 
 
+def _thinking(words: str) -> Json:
+    return {"type": "thinking", "thinking": [{"type": "text", "text": words}]}
+
+
 def _with_id(id_: str, part: Json) -> Json:
     return {"id": id_} | part if id_ else part
 
@@ -174,7 +195,8 @@ def _call_ids(profile: Profile, reply: ScriptedReply) -> list[str]:
         return [""] * len(reply.tool_calls)
     if reply.has_fault(FaultKind.REPEATED_IDS):
         return [f"{profile.call_prefix}repeated"] * len(reply.tool_calls)
-    return [call.id or profile.call_prefix + secrets.token_hex(12) for call in reply.tool_calls]
+    length = 9 if profile.history.long_id else 24
+    return [call.id or profile.call_prefix + secrets.token_hex(12)[:length] for call in reply.tool_calls]
 
 
 def _arguments(reply: ScriptedReply, call: ScriptedCall) -> str:
@@ -215,28 +237,3 @@ def _timings(usage: Usage) -> dict[str, Any]:
         "predicted_ms": 1.0,
         "predicted_per_second": usage.output_tokens * 1000.0,
     }
-
-
-def _broken_history(view: ChatRequestView) -> str:
-    """Return the problem with the history's tool calls, in the words of api.openai.com, or an empty string."""
-    open_ids: list[str] = []
-    for position, message in enumerate(view.messages):
-        role = message.get("role")
-        if role == "tool":
-            if message.get("tool_call_id") not in open_ids:
-                return (
-                    f"Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
-                    f"'tool_calls' (messages[{position}])."
-                )
-            open_ids.remove(str(message.get("tool_call_id")))
-            continue
-        if open_ids:
-            break
-        if role == "assistant":
-            open_ids = [str(call.get("id")) for call in message.get("tool_calls") or []]
-    if open_ids:
-        return (
-            "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
-            f"'tool_call_id'. The following tool_call_ids did not have response messages: {', '.join(open_ids)}"
-        )
-    return ""
