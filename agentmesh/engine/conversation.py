@@ -12,6 +12,7 @@ from agentmesh.domain.rows import Row, ToolSettings
 from agentmesh.domain.states import Kind
 from agentmesh.engine.messages import Message, Reword, dumps, message
 from agentmesh.llm import picture
+from agentmesh.llm.history import EXTRA
 from agentmesh.llm.request import Same
 
 BYTES_PER_TOKEN = 4
@@ -103,10 +104,13 @@ def _size(shown: Mapping[str, Any]) -> int:
         elif name == "content" and value:
             size += picture.size(value)
         elif value:
-            size += sum(
-                _AROUND + len(call["function"]["name"]) + _length(call["function"]["arguments"]) for call in value
-            )
+            size += sum(map(_size_of_call, value))
     return size
+
+
+def _size_of_call(call: Mapping[str, Any]) -> int:
+    extra = len(dumps(call[EXTRA])) if EXTRA in call else 0
+    return _AROUND + len(call["function"]["name"]) + _length(call["function"]["arguments"]) + extra
 
 
 def _length(text: str) -> int:

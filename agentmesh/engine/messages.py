@@ -13,6 +13,7 @@ from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
 from agentmesh.domain.text import storable_json
 from agentmesh.llm import picture
+from agentmesh.llm.history import EXTRA
 from agentmesh.llm.port import LIMIT
 
 Message = dict[str, Any]
@@ -75,17 +76,16 @@ def _assistant(content: Mapping[str, Any]) -> Message:
         shown[content["reasoning_field"]] = content.get("reasoning", "")
     calls = content.get("calls") or []
     if calls:
-        shown["tool_calls"] = [
-            {
-                "id": call["id"],
-                "type": "function",
-                "function": {"name": _name(call["name"]), "arguments": _valid(call["arguments"])},
-            }
-            for call in calls
-        ]
+        shown["tool_calls"] = [_call(call) for call in calls]
     elif not text:
         shown["content"] = NO_ANSWER
     return shown
+
+
+def _call(call: Mapping[str, Any]) -> Message:
+    function = {"name": _name(call["name"]), "arguments": _valid(call["arguments"])}
+    shown = {"id": call["id"], "type": "function", "function": function}
+    return {**shown, EXTRA: call[EXTRA]} if call.get(EXTRA) else shown
 
 
 def _name(name: str) -> str:

@@ -7,7 +7,8 @@ from uuid import uuid4
 
 from agentmesh.domain.rows import OpenCall
 from agentmesh.engine.corrections import Verdict, says_nothing
-from agentmesh.llm.port import LIMIT, Bill, Reply
+from agentmesh.llm.history import EXTRA
+from agentmesh.llm.port import LIMIT, Bill, Reply, ToolCall
 
 CUT = "the answer was cut at the model's output limit"
 STOPPED = "the answer was stopped: it was longer than limits.answer_tokens or limits.answer_bytes allows"
@@ -31,7 +32,7 @@ def content(
     if reply.reasoning:
         row |= {"reasoning": reply.reasoning, "reasoning_field": reply.reasoning_field}
     if reply.tool_calls:
-        row["calls"] = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in reply.tool_calls]
+        row["calls"] = [_call(call) for call in reply.tool_calls]
     if reply.notes:
         row["notes"] = list(reply.notes)
     if reply.finish_reason not in ("stop", "tool_calls"):
@@ -41,6 +42,11 @@ def content(
     elif not reply.tool_calls and (ending := _ending(reply, shortened, window) or (verdict and verdict.ending)):
         row["ending"] = ending
     return row
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    shown: dict[str, Any] = {"id": call.id, "name": call.name, "arguments": call.arguments}
+    return {**shown, EXTRA: call.extra} if call.extra else shown
 
 
 def _ending(reply: Reply, shortened: int | None, window: int | None) -> str | None:

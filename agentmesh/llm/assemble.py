@@ -7,16 +7,18 @@ from typing import Any
 
 from agentmesh.domain.text import one_line, storable
 from agentmesh.llm.bounds import BLANKS, Bounds, Room
+from agentmesh.llm.history import REASONING_FIELDS
 from agentmesh.llm.port import Reply, ToolCall, Usage, Watch
 from agentmesh.llm.toolcalls import CallCollector, unique_ids, whole_number
 from agentmesh.llm.usage import read_cost, read_usage
 
-_REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
+_PARTS = "content"
+"""Where reasoning is that a server sends in parts, as Mistral: no field in which it could be sent back."""
 _ENDS = "}]>`"
 """Characters with which a call in a text may end."""
 _PATIENCE = 8
 """So many pieces of other choices are kept until the first one begins; a server that sends more has no choice 0."""
-_BESIDES_CONTENT = frozenset({*_REASONING_FIELDS, "refusal", "tool_calls", "function_call"})
+_BESIDES_CONTENT = frozenset({*REASONING_FIELDS, "refusal", "tool_calls", "function_call"})
 _FINISH = {
     "function_call": "tool_calls",
     "end_turn": "stop",
@@ -178,7 +180,7 @@ class Assembly:
         if _BESIDES_CONTENT.isdisjoint(delta):
             return
         self.tell()
-        for field in _REASONING_FIELDS:
+        for field in REASONING_FIELDS:
             value = delta.get(field)
             if isinstance(value, str) and value:
                 self._think(value, field)
@@ -204,10 +206,10 @@ class Assembly:
                 if isinstance(part.get("text"), str):
                     self._say(part["text"])
                 elif isinstance(thinking, str):
-                    self._think(thinking, "thinking")
+                    self._think(thinking, _PARTS)
                 elif isinstance(thinking, list):
                     words = (piece.get("text") for piece in thinking if isinstance(piece, dict))
-                    self._think("".join(word for word in words if isinstance(word, str)), "thinking")
+                    self._think("".join(word for word in words if isinstance(word, str)), _PARTS)
 
     def _say(self, text: str) -> None:
         text = self._room.take(text)
@@ -247,9 +249,9 @@ class Assembly:
         return Reply(
             text=_joined(self._text),
             reasoning=_joined(self._reasoning),
-            reasoning_field=self._reasoning_field,
+            reasoning_field="" if self._reasoning_field == _PARTS else self._reasoning_field,
             tool_calls=tuple(
-                ToolCall(id=storable(call_id), name=storable(call.name), arguments=_joined(call.pieces))
+                ToolCall(storable(call_id), storable(call.name), _joined(call.pieces), call.extra)
                 for call_id, call in zip(ids, calls, strict=True)
             ),
             usage=usage,

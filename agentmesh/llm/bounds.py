@@ -8,6 +8,8 @@ BYTES_PER_TOKEN = 4
 """The usual estimate if no tokens are reported."""
 MOST_CALLS = 128
 """Tool calls of one answer."""
+MOST_EXTRA = 128 * 1024
+"""Bytes of ``extra_content`` that are kept of one answer. They are no words of the model, and stop no answer."""
 BLANKS = 64
 """Blanks in a row after which nothing more is to come, if they stand where a call may have ended."""
 _LENIENCE = 2

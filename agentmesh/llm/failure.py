@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from agentmesh.domain.text import one_line
-from agentmesh.llm import wording
+from agentmesh.llm import history, wording
 from agentmesh.llm.constraint import FORCED, RESPONSE_FORMAT, TOOL_CHOICE
 from agentmesh.llm.port import CallFailed, Reply
 from agentmesh.llm.provider import Provider
@@ -141,18 +141,8 @@ def explain(answer: FailedAnswer, provider: Provider, model: str, sent: Iterable
     text, status = answer.everything, answer.code
     said = provider.redact(answer.sentence) or "no explanation given"
     where = provider.named(model)
-    is_too_long = status not in (401, 403) and wording.is_context_overflow(text)
-    if is_too_long and _will_pass(answer):
-        return _rate_limit(answer, where, said)
-    if is_too_long:
-        return AttemptFailed(
-            "context",
-            f"The conversation is longer than {where} can read: {said}",
-            hint="Start a new session, or choose a model with a larger context.",
-            status=status,
-            window=wording.context_size(text),
-            asked=wording.request_size(text),
-        )
+    if refusal := _of_history(text, said, where, status, frozenset(sent)) or _of_length(answer, where, said):
+        return refusal
     if IMAGES in sent and status not in (401, 402, 403, 429) and (refusal := _of_images(text, said, where, status)):
         return refusal
     if wording.is_out_of_credit(text) or status == 402:
@@ -180,6 +170,42 @@ def explain(answer: FailedAnswer, provider: Provider, model: str, sent: Iterable
         if refusal is not None:
             return refusal
     return _trouble(answer, where, said, text, status)
+
+
+def _of_history(text: str, said: str, where: str, status: int | None, sent: frozenset[str]) -> AttemptFailed | None:
+    """Return the meaning of a refusal that is about a part of earlier answers, None for any other."""
+    if status in (401, 402, 403, 429):
+        return None
+    signs: dict[str, Callable[[str], bool]] = {
+        history.FOREIGN_IDS: wording.wants_short_ids,
+        history.UNSIGNED: wording.wants_signature,
+        history.FOREIGN_SIGNATURES: wording.refuses_signature,
+        history.UNREASONED: wording.wants_reasoning,
+    }
+    meant = [part for part, is_meant in signs.items() if is_meant(text)]
+    if not meant and (status is None or status < 500):
+        meant = [part for part, field in history.FIELDS.items() if wording.refuses_field(text, field)]
+    part = next((part for part in meant if part in sent), "")
+    if not part:
+        return None
+    return AttemptFailed("bad_request", f"{where} refuses {part}: {said}", hint=TRY_AGAIN, status=status, refused=part)
+
+
+def _of_length(answer: FailedAnswer, where: str, said: str) -> AttemptFailed | None:
+    """Return the meaning of a refusal for length, None for any other."""
+    text, status = answer.everything, answer.code
+    if status in (401, 403) or not wording.is_context_overflow(text):
+        return None
+    if _will_pass(answer):
+        return _rate_limit(answer, where, said)
+    return AttemptFailed(
+        "context",
+        f"The conversation is longer than {where} can read: {said}",
+        hint="Start a new session, or choose a model with a larger context.",
+        status=status,
+        window=wording.context_size(text),
+        asked=wording.request_size(text),
+    )
 
 
 def _will_pass(answer: FailedAnswer) -> bool:

@@ -14,7 +14,7 @@ from functools import partial as bind
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.cancel import Cancel
-from agentmesh.llm import cache_marks, constraint, listed, picture, prices, textcalls, vision, wording
+from agentmesh.llm import cache_marks, constraint, history, listed, picture, prices, textcalls, vision, wording
 from agentmesh.llm.assemble import Assembly, ErrorInStream
 from agentmesh.llm.bounds import Bounds
 from agentmesh.llm.cache_marks import MARKS
@@ -241,6 +241,8 @@ class OpenAIChat:
         if failure.refused:
             # This ends: a server can refuse only a parameter that was sent, and it is not sent again.
             self._learn(request.model, failure)
+            if failure.refused in history.NAMES:
+                return f"The server refuses {failure.refused}; earlier answers were sent in another form."
             return f"The server refuses {failure.refused}; it was left out or renamed."
         if not left_out.limit and self._is_told_too_much(request, failure):
             left_out.limit = True
@@ -278,8 +280,11 @@ class OpenAIChat:
         sent = (*sent, IMAGES) if has_images else sent
         sent = (*sent, constraint.FORCED) if forced else sent
         request, sent = self._marked(request, sent, quirks)
+        # The request itself keeps the ids as they are stored: a new one must differ from them.
+        encoded = replace(request, messages=history.adapted(request.messages, quirks.without))
+        sent = (*sent, *(history.parts(encoded.messages) - quirks.without))
         try:
-            return _Prepared(request, sent, encode(fields, request), bounds)
+            return _Prepared(request, sent, encode(fields, encoded), bounds)
         except ValueError as error:
             raise CallFailed(
                 f"The request to {self.provider.name} (model {request.model}) cannot be written as JSON: {error}.",

@@ -36,6 +36,8 @@ class ToolCall:
     name: str
     arguments: str
     """JSON text exactly as received; may be malformed."""
+    extra: Mapping[str, Any] | None = None
+    """What the server wants back with the call, as Gemini its signature."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ class Reply:
     text: str = ""
     reasoning: str = ""
     reasoning_field: str = ""
-    """Field in which the server sent its reasoning, for servers that want it back; empty if there was no reasoning."""
+    """Field in which the server sent its reasoning, for servers that want it back; empty if there is none."""
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()
     """Tokens of the attempt that brought the answer."""

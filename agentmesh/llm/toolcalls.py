@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
 from agentmesh.domain import jsontext
-from agentmesh.llm.bounds import MOST_CALLS, Room
+from agentmesh.domain.text import storable_json
+from agentmesh.llm.bounds import MOST_CALLS, MOST_EXTRA, Room
+from agentmesh.llm.history import EXTRA
 
 _ID_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 _ID_LENGTH = 9
@@ -31,6 +33,8 @@ class OpenCall:
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list)
+    extra: Mapping[str, Any] | None = None
+    """What the server wants back with it."""
 
     @property
     def arguments(self) -> str:
@@ -57,6 +61,7 @@ class CallCollector:
         self._by_index: dict[int, OpenCall] = {}
         self._began = began
         self._room = room
+        self._extra_left = MOST_EXTRA
 
     def meant(self) -> list[OpenCall]:
         """Return the calls that have a name or arguments."""
@@ -80,6 +85,17 @@ class CallCollector:
         if index is not None:
             self._by_index[index] = call
         self._extend(call, call_id, name, piece)
+        if fragment.get(EXTRA) and call.extra is None:
+            call.extra = self._kept(fragment[EXTRA])
+
+    def _kept(self, extra: Any) -> Mapping[str, Any] | None:
+        """Return what a server sent with a call, None if it is too long to keep."""
+        kept: Mapping[str, Any] | None = storable_json(extra) if isinstance(extra, dict) else None
+        size = len(json.dumps(kept))
+        if kept is None or size > self._extra_left:
+            return None
+        self._extra_left -= size
+        return kept
 
     def _unnumbered(self, call_id: str) -> OpenCall | None:
         if not self.calls:

@@ -110,6 +110,16 @@ _NO_EMPTY_CONTENT = _any(
     r"\b(content|text)\b.{0,80}\b(non-?empty|not be (empty|blank)|is (empty|blank)|cannot be (empty|blank))",
     r"\b(non-?empty|empty|blank)\b.{0,40}\bcontent\b",
 )
+_SHORT_IDS = _any(
+    r"\btool.?call.?ids?\b.{0,150}\blength (of )?9\b",
+    r"\btool_use\w*\.(tool_use_)?id\b.{0,60}should match pattern",
+)
+_UNSIGNED = _any(r"missing an? \W?thought_?signature")
+_BAD_SIGNATURE = _any(r"corrupted thought.?signature", r"thought.?signature is (not valid|invalid)")
+_UNREASONED = _any(
+    r"\breasoning_content\b.{0,60}\b(is missing|must be passed back|is required)",
+    r"\b(missing|requires?) .?reasoning_content\b",
+)
 _BOUND_TOO_LARGE = _any(
     r"\bmax_(completion_|output_|new_)?tokens\b.{0,80}"
     r"(too large|too high|exceed|at most|must be|less than|<=|> ?\d|range|maximum)",
@@ -218,6 +228,35 @@ def pause(text: str) -> float | None:
 def refuses_empty_content(text: str) -> bool:
     """Whether the server requires null, or no field at all, for a message without text."""
     return bool(_NO_EMPTY_CONTENT.search(text))
+
+
+def wants_short_ids(text: str) -> bool:
+    """Whether the server takes only ids of calls in a form of its own."""
+    return bool(_SHORT_IDS.search(text))
+
+
+def wants_signature(text: str) -> bool:
+    """Whether the server says that an earlier call lacks the signature of the thoughts before it."""
+    return bool(_UNSIGNED.search(text))
+
+
+def refuses_signature(text: str) -> bool:
+    """Whether the server says that it did not make the signature of an earlier call."""
+    return bool(_BAD_SIGNATURE.search(text))
+
+
+def wants_reasoning(text: str) -> bool:
+    """Whether the server says that an earlier answer lacks its reasoning."""
+    return bool(_UNREASONED.search(text))
+
+
+def refuses_field(text: str, field: str) -> bool:
+    """Whether the server does not know a field of a message. A short name counts only beside a message's place."""
+    if not _REFUSAL.search(text):
+        return False
+    name = rf"(?<!\w){re.escape(field)}(?!\w)"
+    pattern = name if "_" in field else rf"\bmessages\b.{{0,120}}?{name}|{name}.{{0,20}}\bmessages\b"
+    return bool(re.search(pattern, text, re.DOTALL))
 
 
 def refuses_grammar(text: str) -> bool:
