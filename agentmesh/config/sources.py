@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agentmesh.config import forms, paths
+from agentmesh.config import documents, forms, paths
 from agentmesh.config.mcp import McpServer
 from agentmesh.config.schema import Database, Document, Limits, PermissionRules, Provider, TypeSettings
+from agentmesh.domain import jsontext
 from agentmesh.domain.errors import ConfigError
 from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.text import one_line
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from agentmesh.config.rules import SourcedRule
 
 OPENAI_URL = "https://api.openai.com/v1"
+MOST_BYTES: Final = 1024 * 1024
+_MOST_OF_PROJECT: Final = 32_768
+"""Bytes of a project's file: tomllib takes minutes for a long key with many dots."""
 
 Key = tuple[str, ...]
 """A key with the tables that contain it: ``("limits", "max_depth")``."""
@@ -100,7 +104,7 @@ def read(flags: Values, environ: Mapping[str, str], workdir: Path | None, named:
     user = _anchored(toml(user_file), user_file.parent)
     values = _checked(values, user, lambda key: f"{user_file}: {_dotted(key)}")
 
-    project = toml(project_file) if workdir else {}
+    project = toml(project_file, _MOST_OF_PROJECT) if workdir else {}
     _checked(values, project, lambda key: f"{project_file}: {_dotted(key)}")
     project, ignored = _tightening(values, project, project_file)
     rules = (*_sourced(user, user_file), *_sourced(project, project_file, from_project=True))
@@ -124,20 +128,34 @@ def read(flags: Values, environ: Mapping[str, str], workdir: Path | None, named:
     )
 
 
-def toml(file: Path) -> Values:
-    """Return the content of a file, empty if there is none; raise ConfigError if it cannot be read."""
-    try:
-        content = file.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
+def toml(file: Path, most: int = MOST_BYTES) -> Values:
+    """Return the content of a file of at most ``most`` bytes, empty if there is none; raise ConfigError."""
+    content = toml_text(file, most)
+    if not content:
         return {}
-    except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error.strerror}.") from error
     import tomllib  # 4 ms, and most directories have no such file
 
     try:
-        return tomllib.loads(content.decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        values = tomllib.loads(content)
+        jsontext.refuse_deeper(values)
+    except RecursionError:
+        raise ConfigError(f"{file} is not valid TOML: it nests too deeply.") from None
+    except ValueError as error:
         raise ConfigError(f"{file} is not valid TOML: {one_line(str(error), 200)}.") from error
+    return values
+
+
+def toml_text(file: Path, most: int = MOST_BYTES) -> str:
+    """Return the text of a file of at most ``most`` bytes, empty if there is none; raise ConfigError."""
+    try:
+        content, left_out = documents.read(file, most)
+    except FileNotFoundError:
+        return ""
+    except documents.Unreadable as error:
+        raise ConfigError(f"{file} {error}.") from error
+    if left_out:
+        raise ConfigError(f"{file} is larger than {most >> 10} KiB, and is not read.")
+    return content
 
 
 def _anchored(values: Values, folder: Path) -> Values:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agentmesh.config import paths
+from agentmesh.config import paths, sources
 from agentmesh.domain.errors import ConfigError
 from agentmesh.domain.text import one_line
 
@@ -19,7 +19,7 @@ def set_values(environ: Mapping[str, str], values: Mapping[tuple[str, ...], Any]
 
     file = paths.user_config(environ)
     try:
-        document = tomlkit.parse(file.read_text("utf-8")) if file.exists() else tomlkit.document()
+        document = tomlkit.parse(sources.toml_text(file))
         for (*tables, name), value in values.items():
             place: Any = document
             for table in tables:
@@ -30,7 +30,7 @@ def set_values(environ: Mapping[str, str], values: Mapping[tuple[str, ...], Any]
         _replace(file, tomlkit.dumps(document))
     except OSError as error:
         raise ConfigError(f"{file} cannot be written: {error.strerror}.") from error
-    except (TOMLKitError, TypeError, ValueError) as error:
+    except (TOMLKitError, TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"{file} cannot be changed: {one_line(str(error), 200)}.") from error
     return file
 

@@ -53,8 +53,8 @@ def _parsed(text: str, **options: Any) -> Any:
         value = json.loads(text, **options)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
-    if text.count("[") + text.count("{") > DEEPEST and isinstance(value, dict | list) and _is_deeper(value):
-        raise ValueError(_TOO_DEEP)
+    if text.count("[") + text.count("{") > DEEPEST and isinstance(value, dict | list):
+        refuse_deeper(value)
     return value
 
 
@@ -92,7 +92,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _is_deeper(value: Any) -> bool:
+def refuse_deeper(value: dict[str, Any] | list[Any]) -> None:
+    """Raise ValueError if a value nests deeper than DEEPEST."""
     level = [value]
     for _ in range(DEEPEST):
         level = [
@@ -101,7 +102,8 @@ def _is_deeper(value: Any) -> bool:
             for inner in (outer.values() if isinstance(outer, dict) else outer)
             if isinstance(inner, dict | list)
         ]
-    return bool(level)
+    if level:
+        raise ValueError(_TOO_DEEP)
 
 
 _UNSAFE: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]")

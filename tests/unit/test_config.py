@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentmesh.config import paths, sources
+from agentmesh.config import paths, sources, user_file
 from agentmesh.config.rules import rule_text
 from agentmesh.config.schema import TypeSettings
 from agentmesh.config.settings import Settings, load, resolve_model
@@ -304,7 +305,7 @@ def test_a_file_may_begin_with_a_byte_order_mark(machine):
     assert machine.load().model == "x"
 
 
-@pytest.mark.parametrize("content", [b"limits = [", b"model = '\xff'", b"a = 1\na = 2"])
+@pytest.mark.parametrize("content", [b"limits = [", b"a = 1\na = 2", b"x=" + b"[" * 100_000, b"a." * 300 + b"a=1"])
 def test_a_file_that_is_no_toml_is_refused(machine, content):
     machine.user_file.write_bytes(content)
     with pytest.raises(ConfigError) as raised:
@@ -312,10 +313,30 @@ def test_a_file_that_is_no_toml_is_refused(machine, content):
     assert raised.value.message.startswith(f"{machine.user_file} is not valid TOML: ")
 
 
-def test_a_file_that_cannot_be_read_is_refused(machine):
-    machine.user_file.mkdir()
-    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+@pytest.mark.parametrize("of", ["user_file", "project_file"])
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (Path.mkdir, "is not a regular file"),
+        (os.mkfifo, "is not a regular file"),
+        (lambda file: file.symlink_to("/dev/zero"), "is not a regular file"),
+        (lambda file: file.symlink_to(file.name), "cannot be read"),
+        (lambda file: file.write_bytes(b"model = '\xff'"), "is not UTF-8 text"),
+        (lambda file: file.write_bytes(b"#" * (2 << 20)), "is larger than .* KiB"),
+    ],
+    ids=["folder", "pipe", "device", "loop", "bytes", "huge"],
+)
+def test_a_file_that_cannot_be_read_is_refused(machine, of, make, complaint):
+    file = getattr(machine, of)
+    make(file)
+    with pytest.raises(ConfigError, match=f"{re.escape(str(file))} {complaint}"):
         machine.load()
+
+
+def test_a_pipe_in_place_of_the_users_file_is_not_waited_for_when_a_value_is_set(machine):
+    os.mkfifo(machine.user_file)
+    with pytest.raises(ConfigError, match="is not a regular file"):
+        user_file.set_values(machine.environ, {("tui", "theme"): "dark"})
 
 
 def test_foreign_text_in_a_complaint_is_printable(machine):
