@@ -207,6 +207,8 @@ def explained(found: FilePlace) -> Iterator[None]:
 
 
 def _missing(found: FilePlace) -> ToolError:
+    if not os.path.lexists(found.root):
+        return ToolError(f"The directory {found.root} does not exist.", "Ask the user to restore it.")
     near = close_names(found.root, found.parts)
     if near:
         hint = f"Did you mean {', '.join(near)}?"

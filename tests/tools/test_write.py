@@ -37,6 +37,12 @@ def test_a_link_inside_stays_and_its_target_is_replaced(ledger: FileLedger, tmp_
     assert (tmp_path / "target").read_text() == "x"
 
 
+def test_a_working_directory_that_is_gone_is_named(ledger: FileLedger, tmp_path: Path):
+    with pytest.raises(ToolError, match=r"The directory .*/gone does not exist"):
+        call(Write(ledger), tmp_path / "gone", path="new.txt", content="x")
+    assert not (tmp_path / "gone").exists()
+
+
 def test_a_file_never_read_is_not_overwritten(ledger: FileLedger, tmp_path: Path):
     (tmp_path / "a").write_text("precious")
     with pytest.raises(ToolError, match="have not read it"):

@@ -424,12 +424,20 @@ def test_stop_ends_a_command_that_still_runs(mesh: Mesh, me: Person, tmp_path):
 
 
 def test_without_the_sessions_directory_no_command_is_run(mesh: Mesh, db: Database, tmp_path):
-    mesh.conn.execute("update agentmesh.sessions set workdir = '/gone/for/good'")
+    mesh.conn.execute("update agentmesh.sessions set workdir = '/gone/for/good', host = %s", (HostAndUser.here().host,))
     one = Person(mesh, db, tmp_path)
     refused = one.types("!ls")
     one.actions.stop()
     assert isinstance(refused, Failed)
-    assert "/gone/for/good" in refused.text
+    assert (refused.text, refused.hint) == ("there is no directory /gone/for/good here", "Bring it back.")
+
+
+def test_a_directory_that_is_on_another_host_is_not_said_to_be_gone(mesh: Mesh, db: Database, tmp_path):
+    mesh.conn.execute("update agentmesh.sessions set workdir = '/gone/for/good', host = 'elsewhere'")
+    one = Person(mesh, db, tmp_path)
+    refused = one.types("!ls")
+    one.actions.stop()
+    assert refused.hint == "The session is of the host elsewhere."
 
 
 def test_sql_returns_a_table_or_says_what_is_wrong(mesh: Mesh, me: Person):

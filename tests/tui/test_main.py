@@ -91,6 +91,17 @@ def test_closing_says_who_goes_on_what_that_may_cost_and_how_to_stop_it(mesh, tm
     assert mesh.database.run(agents.get, session.root_id).status is AgentStatus.RUNNING
 
 
+def test_a_session_whose_directory_is_gone_is_named(mesh, tmp_path):
+    workdir = tmp_path / "work"
+    workdir.mkdir()
+    session, _ = choose(mesh, workdir)
+    mesh.database.run(mailbox.send, None, session.root_id, "work")
+    workdir.rmdir()
+    assert f"Back: agentmesh --resume {short(session.id)}   Stop: agentmesh interrupt --all --session" in close(
+        mesh, session
+    )
+
+
 def test_an_older_session_is_named():
     session = sessions_row()
     left = Left(2, None, Decimal(-1), False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentmesh.domain.errors import AgentmeshError, UnknownSession
@@ -63,8 +64,11 @@ def _interrupt(mesh: Mesh, session: Session) -> str:
 
 
 def _is_newest(mesh: Mesh, session: Session) -> bool:
-    """Return whether ``-c`` leads back here; with several databases, another one may have a newer session."""
-    if mesh.settings.name_among_several:
+    """Return whether ``-c`` leads back here; with several databases, another one may have a newer session.
+
+    ``-c`` is for the directory, so it leads nowhere once that is gone.
+    """
+    if mesh.settings.name_among_several or not Path(session.workdir).is_dir():
         return False
     newest = mesh.database.run(sessions.newest, session.workdir, mesh.place.host, mesh.place.os_user, idempotent=True)
     return newest is not None and newest.id == session.id

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from types import MappingProxyType
 
+from agentmesh.app.host_and_user import HostAndUser
 from agentmesh.app.interrupting import interrupt_until_rest
 from agentmesh.app.retrying import retry_each, retry_failed
 from agentmesh.domain.errors import AgentmeshError, Refused, UsageError
@@ -86,7 +88,12 @@ def captured(ctx: CommandContext, text: str) -> Done:
 
 def shell(ctx: CommandContext, command: str) -> Done:
     """Run a shell command and keep its output where no model sees it."""
-    finished = ctx.shells.run(ctx.in_view, command, ctx.session.workdir, os.environ)
+    workdir = ctx.session.workdir
+    if not Path(workdir).is_dir():
+        is_here = ctx.session.host == HostAndUser.here().host
+        hint = "Bring it back." if is_here else f"The session is of the host {ctx.session.host}."
+        raise UsageError(f"there is no directory {workdir} here", hint=hint)
+    finished = ctx.shells.run(ctx.in_view, command, workdir, os.environ)
     output = printable(finished.output).rstrip("\n")
     if finished.exit_code:
         how = f"exit code {finished.exit_code}" if finished.exit_code > 0 else f"ended by signal {-finished.exit_code}"

@@ -10,7 +10,6 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 from agentmesh.domain.cancel import Cancel, CancelReason
@@ -60,8 +59,6 @@ class Shells:
 
     def run(self, agent: AgentId, command: str, workdir: str, environ: Mapping[str, str]) -> ShellResult:
         """Run a command to its end; raise UsageError when it cannot be started."""
-        if not Path(workdir).is_dir():
-            raise UsageError(f"the session's directory {workdir} is not here", hint="The session is another host's.")
         shell = environ.get("SHELL") or "/bin/sh"
         # A file, not a pipe: what the command leaves in the background must not keep us waiting.
         with tempfile.TemporaryFile() as output:
