@@ -432,6 +432,15 @@ def test_without_the_sessions_directory_no_command_is_run(mesh: Mesh, db: Databa
     assert (refused.text, refused.hint) == ("there is no directory /gone/for/good here", "Bring it back.")
 
 
+@pytest.mark.parametrize(
+    ("typed", "own"), [("/todo done 99", "/todo lists them"), ("/later cancel 99", "/later lists them")]
+)
+def test_what_went_wrong_is_told_with_commands_of_the_screen(me: Person, typed, own):
+    refused = me.types(typed)
+    assert isinstance(refused, Failed)
+    assert refused.hint == f"{own}."
+
+
 def test_a_directory_that_is_on_another_host_is_not_said_to_be_gone(mesh: Mesh, db: Database, tmp_path):
     mesh.conn.execute("update agentmesh.sessions set workdir = '/gone/for/good', host = 'elsewhere'")
     one = Person(mesh, db, tmp_path)

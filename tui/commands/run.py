@@ -97,6 +97,7 @@ class CommandRunner:
             self._do(*submitted)
 
     def _do(self, call: Call, in_view: AgentId) -> None:
+        from agentmesh.tui.commands.advice import on_screen
         from agentmesh.tui.commands.command_rows import record
         from agentmesh.tui.commands.context import CommandContext
         from agentmesh.tui.commands.handlers import HANDLERS  # after the session is shown
@@ -109,7 +110,7 @@ class CommandRunner:
             outcome = HANDLERS[call.name](ctx, *call.args)
             record(ctx, call, outcome)
         except AgentmeshError as error:
-            outcome = Failed(error.message, error.advice, call.typed)
+            outcome = Failed(error.message, on_screen(error.advice), call.typed)
         except Exception:
             LOG.exception("%s failed in session %s", call.name, self._session.id)
             outcome = Failed(f"agentmesh itself failed at {call.name}", "The log has the details.", call.typed)
