@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import pytest
+from click import Context
 
+from agentmesh.cli.commands import cli
 from agentmesh.tui.commands.calls import CAPTURED, SAY, SHELL, Call, Problem
 from agentmesh.tui.commands.catalog import COMMANDS
 from agentmesh.tui.commands.handlers import HANDLERS
-from agentmesh.tui.commands.parse import parse
+from agentmesh.tui.commands.parse import nearest, parse
 from tests.tui.faces import board, face
 from tests.tui.with_defaults import completions
 
@@ -79,6 +81,8 @@ def test_inputs_become_calls(text, call):
         ("/quit", "no command /quit", "Did you mean /exit?"),
         ("/tree", "no command /tree", "Did you mean /agents?"),
         ("/ps", "no command /ps", "Did you mean /agents?"),
+        ("/timers", "no command /timers", "Did you mean /later?"),
+        ("/mail", "no command /mail", "/help lists the commands."),
         ("/zzzzzz", "no command /zzzzzz", "/help"),
         ("/send", "/send needs an agent", "Usage: /send agent message"),
         ("/send tester", "/send needs a message", "Usage: /send agent message"),
@@ -203,3 +207,9 @@ def test_a_completion_replaces_the_word_at_the_cursor(seen):
 @pytest.mark.parametrize("text", ["", "hello", "see /kill", "/send tester hel", "/title x", "/nope x", "/fork \n"])
 def test_where_nothing_can_be_known_nothing_is_offered(text, seen):
     assert texts(text, seen) == []
+
+
+def test_no_command_of_the_shell_is_taken_for_a_mistyped_one():
+    known = {"ps": "agents", "timers": "later", "tree": "agents"}
+    other = {name: nearest(name) for name in cli.list_commands(Context(cli)) if name not in COMMANDS}
+    assert {name: near for name, near in other.items() if near} == known

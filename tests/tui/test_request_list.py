@@ -1,4 +1,4 @@
-"""The list of all that waits for a person: what shares a line, what is marked, and what one key answers."""
+"""The list of all that waits for a person: what shares a line, what is selected, and what one key answers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_agents_with_the_same_rules_share_a_line():
     groups = grouped([*FAN, PUSH, WHICH])
     assert [len(group.requests) for group in groups] == [7, 1, 1]
-    assert [group.can_mark for group in groups] == [True, True, False]
+    assert [group.can_select for group in groups] == [True, True, False]
     who, what, waited = group_cells(groups[0], NOW + timedelta(seconds=61))
     assert (who, what, waited) == ("7 agents", "bash(pytest *)", "1 min 00 s")
     assert group_in_full(groups[0]).splitlines()[6] == "t7: pytest -q t7.py"
@@ -129,7 +129,7 @@ def test_a_long_request_is_scrolled():
     puppet(scene)
 
 
-def test_the_help_opens_over_the_list_and_leaves_its_marks():
+def test_the_help_opens_over_the_list_and_leaves_its_selection():
     async def scene(show: Show) -> None:
         shown = await listing(show, *FAN, PUSH)
         await press(show, "space", "f1")
@@ -141,11 +141,11 @@ def test_the_help_opens_over_the_list_and_leaves_its_marks():
     assert puppet(scene).calls == []
 
 
-def test_marked_requests_are_allowed_after_a_second_question():
+def test_selected_requests_are_allowed_after_a_second_question():
     async def scene(show: Show) -> None:
         await listing(show, *FAN, PUSH, WHICH)
         await press(show, "y")
-        await show.sees("Nothing is marked")
+        await show.sees("Nothing is selected: Space selects")
         await press(show, "space")
         await show.sees("[x] 7 agents", "[ ] coder", "y allows 7 requests")
         await press(show, "y")
@@ -157,7 +157,7 @@ def test_marked_requests_are_allowed_after_a_second_question():
     assert answered(puppet(scene)) == [(ids(*FAN), {"decision": "once"})]
 
 
-def test_all_are_marked_by_a_key_and_refused_with_a_reason():
+def test_all_are_selected_by_a_key_and_refused_with_a_reason():
     async def scene(show: Show) -> None:
         await listing(show, *FAN, PUSH, WHICH)
         await press(show, "a", "n")
@@ -257,7 +257,18 @@ def test_an_answer_to_several_that_fails_leaves_all_waiting():
     puppet(scene)
 
 
-def test_a_click_marks():
+def test_space_goes_on_to_the_next_line_as_on_the_board():
+    async def scene(show: Show) -> None:
+        await listing(show, *FAN, PUSH)
+        await press(show, "space")
+        await show.sees("  [x] 7 agents", "❯ [ ] coder")
+        await press(show, "space", "space")
+        await show.sees("  [x] 7 agents", "❯ [ ] coder")
+
+    puppet(scene)
+
+
+def test_a_click_selects():
     async def scene(show: Show) -> None:
         shown = await listing(show, *FAN, PUSH)
         await show.pilot.click(list(shown.query("GroupLine"))[1])

@@ -31,11 +31,16 @@ _MEANT: Mapping[str, str] = MappingProxyType(
         "spawn": "fork",
         "status": "agents",
         "stop": "interrupt",
+        "timers": "later",
         "tree": "agents",
         "usage": "cost",
     }
 )
 """Names of commands in other programs and in our command line; similar letters would suggest a wrong command."""
+_ONLY_IN_THE_SHELL = frozenset(
+    {"blame", "demo", "log", "logs", "mail", "metrics", "run", "serve", "simulate", "worker"}
+)
+"""Names of commands in our command line for which the screen has none, though another has similar letters."""
 _NAME = re.compile(r"/[ \t]*(\S*)[ \t]*")
 _WORD = re.compile(r"\S+")
 _VALUE = re.compile(r'"([^"\n]*)"(?=\s|$)|\S+')
@@ -91,6 +96,8 @@ def nearest(name: str, custom: Iterable[str] = ()) -> str | None:
     """Return the command that was meant, or whose name comes nearest; None when none is near."""
     if name in _MEANT:
         return _MEANT[name]
+    if name in _ONLY_IN_THE_SHELL:
+        return None
     names = [*COMMANDS, *custom]
     begun = [known for known in names if known.startswith(name)] if name else []
     return next(iter(begun or difflib.get_close_matches(name, names, n=1, cutoff=0.5)), None)

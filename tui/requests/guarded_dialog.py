@@ -33,7 +33,7 @@ class GuardedDialog(Dialog[T]):
     """The base of the dialogs that answer requests. The classes below it say what letters and other keys do."""
 
     AUTO_FOCUS = ""
-    marks_with_space: ClassVar[bool] = False
+    selects_with_space: ClassVar[bool] = False
     """Whether a space that follows no letter is a key of its own."""
 
     def __init__(self, keymap: Keymap, type_on: Callable[[str], None]) -> None:
@@ -115,8 +115,8 @@ class GuardedDialog(Dialog[T]):
         event.stop()
         event.prevent_default()
         counts = self._key_guard.counts(event.time)
-        is_mark = self.marks_with_space and event.key == "space" and not self._typed
-        if event.is_printable and event.character and not self.has_field and not is_mark:
+        selects = self.selects_with_space and event.key == "space" and not self._typed
+        if event.is_printable and event.character and not self.has_field and not selects:
             self._hold(event.character)
             return
         self._end_typing()  # a letter, then Enter: the letter is a choice

@@ -22,7 +22,7 @@ class RequestGroup(NamedTuple):
     """Oldest first; never empty."""
 
     @property
-    def can_mark(self) -> bool:
+    def can_select(self) -> bool:
         """Whether it can be answered together with others; a question takes words of its own."""
         return self.requests[0].kind != "question"
 

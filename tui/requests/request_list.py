@@ -86,7 +86,7 @@ class RequestList(GuardedDialog[Reply]):
         Path(dialog.__file__).with_name("dialog.tcss"),
         Path(__file__).with_name("request_list.tcss"),
     ]
-    marks_with_space = True
+    selects_with_space = True
 
     def __init__(
         self, waiting: Sequence[Request], first: Request, keymap: Keymap, type_on: Callable[[str], None]
@@ -95,7 +95,7 @@ class RequestList(GuardedDialog[Reply]):
         self._groups = grouped(waiting)
         self._here: UUID = first.id
         """A request of the line that the keys move."""
-        self._marked: set[UUID] = set()
+        self._selected: set[UUID] = set()
         self._is_confirming = False
         self._field = Field(keymap)
         self._says = ""
@@ -107,9 +107,9 @@ class RequestList(GuardedDialog[Reply]):
         return self._field.display
 
     @property
-    def marked(self) -> tuple[Request, ...]:
-        """The marked requests, oldest first."""
-        return tuple(one for group in self._groups for one in group.requests if one.id in self._marked)
+    def selected(self) -> tuple[Request, ...]:
+        """The selected requests, oldest first."""
+        return tuple(one for group in self._groups for one in group.requests if one.id in self._selected)
 
     def compose(self) -> ComposeResult:
         """Show the lines, and the current one in full."""
@@ -135,11 +135,11 @@ class RequestList(GuardedDialog[Reply]):
 
     def show_queue(self, queue: RequestQueue) -> bool:
         """Show the requests that wait now; return whether there are any."""
-        before = self.marked
+        before = self.selected
         self._groups = grouped(queue.waiting)
         ids = {one.id for group in self._groups for one in group.requests}
-        self._marked &= ids
-        if self.marked != before:
+        self._selected &= ids
+        if self.selected != before:
             self._is_confirming = False  # what was asked about is no longer what would be answered
         if self._groups and self._here not in ids:
             self._here = self._groups[0].requests[0].id
@@ -167,7 +167,7 @@ class RequestList(GuardedDialog[Reply]):
         self.leave(Reply("later"))
 
     def take_key(self, event: events.Key) -> None:
-        """Move, mark, open or scroll."""
+        """Move, select, open or scroll."""
         if self.has_field:
             self._field.focus()
             return
@@ -176,7 +176,9 @@ class RequestList(GuardedDialog[Reply]):
             case "up" | "down":
                 self._move(1 if event.key == "down" else -1)
             case "space":
-                self._mark()
+                self._select()
+                if self._current is not self._groups[-1] and self._current.can_select:
+                    self._move(1)
             case "enter":
                 self.leave(Reply("open", requests=self._current.requests))
             case key:
@@ -184,14 +186,14 @@ class RequestList(GuardedDialog[Reply]):
         self._draw()
 
     def take_letter(self, letter: str) -> None:
-        """Allow or refuse the marked requests, or mark all."""
+        """Allow or refuse the selected requests, or select all."""
         is_confirmed, self._is_confirming, self._says = self._is_confirming, False, ""
         if letter == "a":
-            self._mark_all()
-        elif letter in "yn" and not self._marked:
-            self._says = "Nothing is marked: Space marks the line, a marks all"
+            self._select_all()
+        elif letter in "yn" and not self._selected:
+            self._says = "Nothing is selected: Space selects the line, a selects all"
         elif letter == "y" and is_confirmed:
-            self.leave(Reply("answer", {"decision": "once"}, requests=self.marked))
+            self.leave(Reply("answer", {"decision": "once"}, requests=self.selected))
         elif letter == "y":
             self._is_confirming = True
         elif letter == "n":
@@ -201,7 +203,7 @@ class RequestList(GuardedDialog[Reply]):
     @on(Field.Entered)
     def _refuse(self, event: Field.Entered) -> None:
         event.stop()
-        self.leave(Reply("answer", refused(event.text), requests=self.marked))
+        self.leave(Reply("answer", refused(event.text), requests=self.selected))
 
     @on(Field.EditorFailed)
     def _editor_failed(self, event: Field.EditorFailed) -> None:
@@ -215,25 +217,25 @@ class RequestList(GuardedDialog[Reply]):
         if self._key_guard.is_over(time.monotonic()) and event.place < len(self._groups) and not self.has_field:
             self._here = self._groups[event.place].requests[0].id
             self._is_confirming, self._says = False, ""
-            self._mark()
+            self._select()
             self._draw()
 
     def _move(self, by: int) -> None:
         place = (self._groups.index(self._current) + by) % len(self._groups)
         self._here = self._groups[place].requests[0].id
 
-    def _mark(self) -> None:
+    def _select(self) -> None:
         ids = {one.id for one in self._current.requests}
-        if not self._current.can_mark:
+        if not self._current.can_select:
             self._says = "A question takes an answer of its own: Enter opens it"
-        elif ids <= self._marked:
-            self._marked -= ids
+        elif ids <= self._selected:
+            self._selected -= ids
         else:
-            self._marked |= ids
+            self._selected |= ids
 
-    def _mark_all(self) -> None:
-        every = {one.id for group in self._groups if group.can_mark for one in group.requests}
-        self._marked = set() if every <= self._marked else every
+    def _select_all(self) -> None:
+        every = {one.id for group in self._groups if group.can_select for one in group.requests}
+        self._selected = set() if every <= self._selected else every
 
     @property
     def _current(self) -> RequestGroup:
@@ -265,9 +267,9 @@ class RequestList(GuardedDialog[Reply]):
         self._show_keys()
 
     def _mark_of(self, group: RequestGroup) -> str:
-        """Return the mark before a line: whether all, some or none of its requests are marked."""
-        count = sum(one.id in self._marked for one in group.requests)
-        if not group.can_mark:
+        """Return the mark before a line: whether all, some or none of its requests are selected."""
+        count = sum(one.id in self._selected for one in group.requests)
+        if not group.can_select:
             return " ? "
         return "[x]" if count == len(group.requests) else "[-]" if count else "[ ]"
 
@@ -286,7 +288,7 @@ class RequestList(GuardedDialog[Reply]):
         self._show_keys()
 
     def _show_keys(self) -> None:
-        requests, keys = plural(len(self._marked), "request"), self.query_one("#keys", Plain)
+        requests, keys = plural(len(self._selected), "request"), self.query_one("#keys", Plain)
         if not self.takes_keys:
             keys.update("keys count in a moment")
         elif self._says:
@@ -296,5 +298,5 @@ class RequestList(GuardedDialog[Reply]):
         elif self._is_confirming:
             keys.update(Content.styled(f"Allow {requests}? y again allows each once · Esc goes back", "$text-warning"))
         else:
-            marked = [f"y allows {requests}", "n refuses"] if self._marked else []
-            keys.update(" · ".join(["Space marks", "a all", *marked, "Enter opens one", "Esc later"]))
+            selected = [f"y allows {requests}", "n refuses"] if self._selected else []
+            keys.update(" · ".join(["Space selects", "a all", *selected, "Enter opens one", "Esc later"]))
