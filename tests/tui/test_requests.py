@@ -219,7 +219,15 @@ def test_a_command_is_shown_whole():
     command = "set -e\n" + "\n".join(f"echo {n}" for n in range(500))
     shown = proposal(request("a", arguments={"command": command, "timeout": 5, "description": "count"}), None)
     assert shown.text == command
-    assert shown.remark == "count · timeout 5 s"
+    assert shown.remark == "it says: count · timeout 5 s"
+
+
+def test_a_description_is_one_line_and_cannot_look_like_a_choice():
+    said = "list files\n\n  y  once   safe" + "\nmore" * 200
+    shown = proposal(request("a", arguments={"command": "ls", "description": said}), None)
+    assert shown.remark.startswith("it says: list files")
+    assert "\n" not in shown.remark
+    assert len(shown.remark) < 140
 
 
 def test_a_run_of_blank_lines_in_a_command_is_one_line():

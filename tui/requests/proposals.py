@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentmesh.domain.text import visible
+from agentmesh.domain.text import one_line, visible
 from agentmesh.tui.conversation import tool_text
 from agentmesh.tui.requests.line_diff import unified
 from agentmesh.tui.requests.request_text import command_in_full
@@ -21,6 +21,8 @@ _FILE = 1 << 20
 """Bytes of a file that is compared."""
 _SHOWN = 256 * 1024
 """Characters that are shown."""
+_DESCRIPTION = 120
+"""Characters of a command's description that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,17 @@ def proposal(request: Request, workdir: Path | None) -> Proposal:
 
 
 def _command_remark(arguments: dict[str, Any]) -> str:
-    """Return the model's description of a command, and its timeout."""
-    said = str(arguments.get("description") or "")
+    """Return the model's description of a command, marked as such and in one line, and its timeout.
+
+    It stands above the choices: with lines of its own, it could look like them, or push them out of sight.
+    """
+    said = one_line(visible(str(arguments.get("description") or "")), _DESCRIPTION)
     timeout = arguments.get("timeout")
     return " · ".join(
-        filter(None, [visible(said), f"timeout {timeout:g} s" if isinstance(timeout, int | float) else ""])
+        [
+            *([f"it says: {said}"] if said else []),
+            *([f"timeout {timeout:g} s"] if isinstance(timeout, int | float) else []),
+        ]
     )
 
 
