@@ -48,14 +48,15 @@ def _show_newest(screen: MainScreen, agent_id: AgentId, asked_at: float | None) 
 
 def _page(screen: MainScreen, call: Call, agent_id: AgentId, done: Done) -> Callable[[], object] | None:
     """Return a function that opens the page or list of an outcome; None if it has none."""
+    type_on = screen.composer.type_on
     if done.table:
         from agentmesh.tui.board.table import TablePage
 
-        return partial(screen.app.push_screen, TablePage(" ".join(call.args) or f"/{call.name}", done.table))
+        return partial(screen.app.push_screen, TablePage(" ".join(call.args) or f"/{call.name}", done.table, type_on))
     if done.timeline:
         from agentmesh.tui.board.timeline import TimelinePage
 
-        return partial(screen.app.push_screen, TimelinePage(done.timeline))
+        return partial(screen.app.push_screen, TimelinePage(done.timeline, type_on))
     if done.hits:
         from agentmesh.tui.board.row_choosers import hit_chooser
 
@@ -75,7 +76,7 @@ def _page(screen: MainScreen, call: Call, agent_id: AgentId, done: Done) -> Call
     if _is_long(done.text):
         from agentmesh.tui.widgets.page import Page
 
-        return partial(screen.app.push_screen, Page(f"/{call.name}", done.text))
+        return partial(screen.app.push_screen, Page(f"/{call.name}", done.text, type_on))
     return None
 
 

@@ -204,6 +204,19 @@ def test_what_needs_more_than_the_last_line_is_a_page():
     puppet(scene)
 
 
+def test_a_word_that_is_typed_into_a_page_goes_to_the_input_and_closes_it():
+    async def scene(show: Show) -> None:
+        await show.post(ActionDone(Call("tools"), ROOT, Done("\n".join(f"tool-{n}" for n in range(50)))))
+        assert isinstance(show.app.screen, Page)
+        await show.press("j", "j")
+        assert isinstance(show.app.screen, Page)
+        await show.type("go on")
+        await show.until(lambda: not isinstance(show.app.screen, Page))
+        assert show.app.main.composer.prompt.text == "jjgo on"
+
+    puppet(scene)
+
+
 def test_what_is_typed_after_new_is_for_the_new_session():
     other = board(face("root", None), id=SessionId(uuid.UUID(int=2)), root_id=id_of("fresh"))
 

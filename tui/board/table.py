@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -10,8 +11,8 @@ from textual.containers import Vertical
 from textual.widgets import DataTable
 
 from agentmesh.domain.text import one_line
-from agentmesh.tui.widgets.dialog import Dialog
 from agentmesh.tui.widgets.plain import Plain
+from agentmesh.tui.widgets.reading import ReadingPage
 
 if TYPE_CHECKING:
     from agentmesh.store.reader import QueryResult
@@ -20,11 +21,11 @@ _WIDTH, _ROWS = 120, 5000
 """Most characters of a cell, and most rows that are shown."""
 
 
-class TablePage(Dialog[None]):
+class TablePage(ReadingPage):
     """Rows and columns; foreign text, so never markup."""
 
-    def __init__(self, query: str, answer: QueryResult) -> None:
-        super().__init__()
+    def __init__(self, query: str, answer: QueryResult, type_on: Callable[[str], None]) -> None:
+        super().__init__(type_on)
         self._query, self._answer = query, answer
 
     def compose(self) -> ComposeResult:

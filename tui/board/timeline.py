@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from textual.app import ComposeResult, RenderResult
@@ -11,8 +12,8 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from agentmesh.export.cells import draw, summary
-from agentmesh.tui.widgets.dialog import Dialog
 from agentmesh.tui.widgets.plain import Plain
+from agentmesh.tui.widgets.reading import ReadingPage
 
 if TYPE_CHECKING:
     from agentmesh.export.cells import Line
@@ -31,11 +32,11 @@ _STYLES: Final = {
 }
 
 
-class TimelinePage(Dialog[None]):
+class TimelinePage(ReadingPage):
     """A drawing that can be scrolled; names are foreign text, so never markup."""
 
-    def __init__(self, timeline: Timeline) -> None:
-        super().__init__()
+    def __init__(self, timeline: Timeline, type_on: Callable[[str], None]) -> None:
+        super().__init__(type_on)
         self._timeline = timeline
 
     def compose(self) -> ComposeResult:

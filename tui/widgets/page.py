@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
 
-from agentmesh.tui.widgets.dialog import Dialog
 from agentmesh.tui.widgets.plain import Plain
+from agentmesh.tui.widgets.reading import ReadingPage
 
 
-class Page(Dialog[None]):
+class Page(ReadingPage):
     """A title and a text that can be scrolled; foreign text, so never markup."""
 
     BINDINGS = [Binding("q", "leave", show=False)]  # noqa: RUF012 - Textual's form
 
-    def __init__(self, title: str, text: str) -> None:
-        super().__init__()
+    def __init__(self, title: str, text: str, type_on: Callable[[str], None]) -> None:
+        super().__init__(type_on)
         self._title, self._text = title, text
 
     def compose(self) -> ComposeResult:
