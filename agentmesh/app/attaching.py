@@ -21,8 +21,8 @@ from agentmesh.store import agents
 from agentmesh.store import images as stored
 from agentmesh.store.tx import Database
 
-MENTION: Final = re.compile(r"""(?:^|(?<=[\s("'`]))@(?:"([^"\n]+)"|([^\s@"'`]+))""")
-"""A file in a text: ``@name``, or ``@"name with blanks"``."""
+MENTION: Final = re.compile(r"""(?:^|(?<=[\s("'`]))@(?:"([^"\n]+)"|'([^'\n]+)'|([^\s@"'`]+))""")
+"""A file in a text: ``@name``, or ``@"name with blanks"``, with quotes of either kind."""
 AFTER: Final = ".,:;!?)"
 """Punctuation that may follow the name of a file in a sentence."""
 
@@ -87,8 +87,8 @@ def _load(path: Path, real: str) -> Image:
 
 def mentions(text: str) -> Iterator[str]:
     """Yield the names of images that a text names by ``@``, whether or not there are such files."""
-    for quoted, bare in MENTION.findall(text):
-        name = quoted or (bare if _is_image(bare) else bare.rstrip(AFTER))
+    for double, single, bare in MENTION.findall(text):
+        name = double or single or (bare if _is_image(bare) else bare.rstrip(AFTER))
         if _is_image(name):
             yield name
 

@@ -67,7 +67,7 @@ def test_a_directory_that_is_gone_has_no_files(tmp_path):
     assert files.matches("") == []
 
 
-@pytest.mark.parametrize("path", ["src/main.py", "a dir/x.txt", "it's", "a@b", "tab\there"])
+@pytest.mark.parametrize("path", ["src/main.py", "a dir/x.txt", "it's", "a@b", "tab\there", 'quo"te.txt'])
 def test_a_mention_that_is_completed_names_the_file(path):
     (found,) = MENTION.findall(f"look at {written(path)} now")
     assert "".join(found) == path

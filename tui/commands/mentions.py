@@ -44,7 +44,7 @@ def addressed(text: str) -> Addressed | None:
 
 def file_names(text: str) -> Sequence[str]:
     """Return the names that follow an ``@`` in a text, in their order; at most a few."""
-    return list(dict.fromkeys(quoted or bare for quoted, bare in MENTION.findall(text)))[:_MOST]
+    return list(dict.fromkeys("".join(found) for found in MENTION.findall(text)))[:_MOST]
 
 
 def look_for(names: Sequence[str], workdir: Path) -> Sequence[NamedFile]:

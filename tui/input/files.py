@@ -20,7 +20,7 @@ _FRESH = 5.0
 _WALK_SECONDS = 10.0
 _MOST = 50_000
 """Files that are listed; matching more would be felt at every key."""
-_ENDS_A_NAME = re.compile(r"[\s@'`]")
+_ENDS_A_NAME = re.compile(r"""[\s@"'`]""")
 _MENTION = re.compile(r"(?:^|(?<=[\s(\"'`]))@([^\s@]*)$")
 
 
@@ -40,8 +40,13 @@ def mention(text: str, cursor: int) -> Mention | None:
 
 
 def written(path: str) -> str:
-    """Return a mention of a file as people write it: between quotes if a bare one would end within the name."""
-    return f'@"{path}"' if _ENDS_A_NAME.search(path) else f"@{path}"
+    """Return a mention of a file as people write it: between quotes if a bare one would end within the name.
+
+    No mention names a file with quotes of both kinds in its name.
+    """
+    if not _ENDS_A_NAME.search(path):
+        return f"@{path}"
+    return f"@'{path}'" if '"' in path else f'@"{path}"'
 
 
 class Files:
