@@ -226,7 +226,9 @@ def _of_mcp_servers(mesh: Mesh, workdir: Path) -> str:
     """Say which MCP servers' tools the agents of a session do without; empty if none."""
     problems = mesh.mcp_problems(workdir)
     more = f" {len(problems) - 1} more such." if len(problems) > 1 else ""
-    return f"{problems[0].words.rstrip('.')}.{more} /tools says more." if problems else ""
+    if not problems:
+        return ""
+    return f"{Path(problems[0].file).name}: {problems[0].words.rstrip('.')}.{more} /tools says more."
 
 
 def _find(databases: Databases, *, workdir: Path, begins: bool, resume: str | None, pick: bool) -> Mesh:

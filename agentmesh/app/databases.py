@@ -76,7 +76,7 @@ class Databases(Meshes):
         if newest:
             return newest[0]  # which says that it has no such agent
         raise UnknownSession(
-            f"there is no session of {workdir.resolve()} in {self._asked()}",
+            f"there is no open session of {workdir.resolve()} in {self._asked()}",
             hint=no_session_hint(),
         )
 

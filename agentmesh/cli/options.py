@@ -94,7 +94,7 @@ def text_argument(given: str | None, what: str, *, patience: float = piped.PATIE
     else:
         text = given
     if not text.strip():
-        raise UsageError(f"The {what} is empty.", hint=_HOW_TO_GIVE)
+        raise UsageError(f"The {what} is empty.", hint="Nothing came from stdin." if given == "-" else _HOW_TO_GIVE)
     clean = storable(text)
     if clean != text:
         say(f"The {what} has characters that no database can store; each became U+FFFD.")

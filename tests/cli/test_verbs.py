@@ -32,6 +32,7 @@ def test_send_reads_a_pipe_and_says_what_it_had_to_replace(am, mesh, here):
     assert done.code == 0
     assert mesh.unread(here) == ["a\ufffdb\nsecond line \ufffd"]
     assert "U+FFFD" in done.err
+    assert "Nothing came from stdin." in am("send", "root", "-", stdin="").err
     dash = am("send", "root", "-", "--json", stdin="from stdin")
     assert dash.data["to"] == {"agent_id": str(here), "name": "root"}
     assert mesh.unread(here)[-1] == "from stdin"
