@@ -22,6 +22,7 @@ _NO_MODEL: Final = (
     "agentmesh setup asks for one. Or name one: --model NAME with OPENAI_API_KEY (and OPENAI_BASE_URL for other "
     "servers) set, or `model = ...` in the configuration. --model demo is a scripted model that needs nothing."
 )
+_LIST_SECONDS: Final = 5.0
 _WINDOW_SECONDS: Final = 2.0
 _ASK_AGAIN: Final = 60.0
 """Seconds until a server that gave no list is asked for it again."""
@@ -108,6 +109,14 @@ class ConfiguredModels:
         with ThreadPoolExecutor(8, thread_name_prefix="models") as threads:
             lists = list(threads.map(_offered, providers))
         return sorted((model for listed in lists for model in listed), key=lambda model: model.name)
+
+    def lacks(self, model: str) -> bool:
+        """Return whether the model's server, asked now, lists models and not this one. It may take it anyway."""
+        first, _, name = model.partition("/")
+        provider = self.providers().get(first)
+        listed = _listed(provider, _WINDOW_SECONDS) if provider else {}
+        # A server's only model answers to other names too.
+        return len(listed) > 1 and listed.keys().isdisjoint({name, f"{name}:latest"})
 
     def sees(self, model: str) -> bool:
         """Return whether a model is sent images, as far as its provider's settings and its name tell."""
@@ -202,18 +211,23 @@ def _headers(provider: Provider) -> dict[str, str]:
     return {**provider.headers, **({"Authorization": f"Bearer {provider.api_key}"} if provider.api_key else {})}
 
 
-def _offered(provider: Provider) -> list[OfferedModel]:
+def _listed(provider: Provider, seconds: float) -> Mapping[str, int | None]:
+    """Return the models that a server lists, each with its context size; none if it gives no list."""
     import http.client
 
     from agentmesh.app.model_list import windows
-    from agentmesh.llm.prices import context_window, token_prices
 
     try:
-        listed = windows(provider.base_url, _headers(provider))
+        return windows(provider.base_url, _headers(provider), seconds)
     except (OSError, ValueError, http.client.HTTPException):
-        return []
+        return {}
+
+
+def _offered(provider: Provider) -> list[OfferedModel]:
+    from agentmesh.llm.prices import context_window, token_prices
+
     offered = []
-    for name, named in listed.items():
+    for name, named in _listed(provider, _LIST_SECONDS).items():
         price = token_prices(provider, (name,), 0)
         window = provider.context_window or named or context_window(provider, name)
         in_usd, out_usd = (price.input_usd * 1e6, price.output_usd * 1e6) if price else (None, None)

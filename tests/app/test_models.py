@@ -73,6 +73,22 @@ def test_a_list_that_is_none_gives_no_context_size_and_is_not_asked_for_each_tim
         assert len(server.seen) == 1
 
 
+@pytest.mark.parametrize(
+    ("listed", "lacking"),
+    [
+        (["a", "b:latest"], ["here/c", "here/a:latest"]),
+        (["a"], []),  # a server of one model, as llama.cpp, takes any name
+        ([], []),
+    ],
+)
+def test_a_model_is_lacking_only_where_the_server_lists_several_others(tmp_path: Path, listed, lacking):
+    with misbehaving(good()) as server:
+        server.models += [{"id": name} for name in listed]
+        models = configured(tmp_path, here=Provider(server.url), away=Provider("http://127.0.0.1:9/v1"))
+        asked = ["here/a", "here/a:latest", "here/b", "here/c", "away/a", "demo/demo"]
+        assert {model for model in asked if models.lacks(model)} == set(lacking)
+
+
 def test_a_new_session_asks_only_a_server_on_this_machine_for_its_context_size(tmp_path: Path):
     with misbehaving(good()) as server:
         server.models.append({"id": "a", "meta": {"n_ctx": 8192}})

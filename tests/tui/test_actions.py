@@ -145,7 +145,7 @@ def test_kill_without_argument_ends_the_agent_in_view_and_moves_to_its_parent(me
     me.in_view = child
     done = me.types("/kill")
     assert done.goto == mesh.root
-    assert "with 1 descendant" in done.text
+    assert "with 1 below it." in done.text
     assert mesh.status(below) is AgentStatus.DEAD
 
 
@@ -318,6 +318,15 @@ def test_the_model_changes_from_the_next_turn_on(mesh: Mesh, me: Person):
     assert isinstance(refused, Failed)
     assert "openai of model gpt-unknown has no key" in refused.text
     assert mesh.run(agents.get, mesh.root).model == "demo/demo"
+
+
+def test_a_model_that_its_server_does_not_list_is_taken_and_told_of(mesh: Mesh, me: Person, monkeypatch):
+    models = "agentmesh.app.models.ConfiguredModels"
+    monkeypatch.setattr(f"{models}.name", lambda _self, wanted: wanted)
+    monkeypatch.setattr(f"{models}.lacks", lambda _self, model: model == "demo/other")
+    assert me.types("/model demo/other").text == "The server of demo does not list other."
+    assert mesh.run(agents.get, mesh.root).model == "demo/other"
+    assert me.types("/model demo/demo").text == ""
 
 
 def test_the_system_prompt_is_shown_and_changed(mesh: Mesh, me: Person):

@@ -165,7 +165,7 @@ def kill(ctx: CommandContext, who: str | None = None) -> Done:
     if not killed:
         return Done(f"{ref.label} was dead already.")
     more = len(killed) - 1
-    text = f"Killed {ref.label}" + (f" with {more} descendant{'s' if more > 1 else ''}." if more else ".")
+    text = f"Killed {ref.label}" + (f" with {more} below it." if more else ".")
     return Done(text, goto=parent if ctx.in_view in {one.id for one in killed} else None)
 
 

@@ -40,7 +40,7 @@ _MEANT: Mapping[str, str] = MappingProxyType(
 _ONLY_IN_THE_SHELL = frozenset(
     {"blame", "demo", "log", "logs", "mail", "metrics", "run", "serve", "simulate", "worker"}
 )
-"""Names of commands in our command line for which the screen has none, though another has similar letters."""
+"""Names of commands in our command line. The screen has none like these, only others with similar letters."""
 _NAME = re.compile(r"/[ \t]*(\S*)[ \t]*")
 _WORD = re.compile(r"\S+")
 _VALUE = re.compile(r'"([^"\n]*)"(?=\s|$)|\S+')

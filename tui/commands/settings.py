@@ -41,7 +41,8 @@ def model(ctx: CommandContext, wanted: str | None = None) -> Done:
     if name == me.model:
         return Done(f"{me.name} has the model {name} already.")
     ctx.run(person.set_model, ctx.in_view, name)
-    return Done()
+    provider, _, model = name.partition("/")
+    return Done(f"The server of {provider} does not list {one_line(model, 60)}." if ctx.mesh.models.lacks(name) else "")
 
 
 def system(ctx: CommandContext, text: str | None = None) -> Done:
