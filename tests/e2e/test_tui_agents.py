@@ -46,7 +46,7 @@ def test_the_status_layer_shows_every_state_of_those_waited_for(desk: Desk, rig:
         seen(r"^ +gamma +◐ running "),
         seen(r"^ +delta +◐ running "),
         seen(r"waiting · \d+ s · \d+ s left · Esc interrupts"),
-        seen(r"^ root  ▸ 4 below"),
+        seen(r"^ root  ▸ 4 children"),
     )
     shown.enter("/kill gamma")
     shown.until(seen(r"^ +gamma +✗ dead "), in_view("root"))
@@ -174,7 +174,7 @@ def test_the_dead_stay_frozen_in_rotation_until_they_are_reaped(desk: Desk, rig:
     rig.fork("below", parent="alpha")
     shown = desk.open()
     shown.press("ctrl+down", "ctrl+left")
-    shown.until(in_view("alpha"), "▸ 1 below")
+    shown.until(in_view("alpha"), "▸ 1 child")
     shown.enter("/kill")
     shown.until(in_view("root"), "Killed alpha")
     assert [rig.status(name) for name in ("alpha", "below", "beta")] == ["dead", "dead", "idle"]
@@ -186,7 +186,7 @@ def test_the_dead_stay_frozen_in_rotation_until_they_are_reaped(desk: Desk, rig:
     shown.press("ctrl+up", "ctrl+up")
     shown.until(in_view("root"), "Message root")
     shown.enter("/reap")
-    shown.until("2 agents left the rotation.", "▸ 1 below")
+    shown.until("2 agents left the rotation.", "▸ 1 child")
     shown.press("ctrl+down")
     shown.until(seen("^ root › beta *$"))
 
@@ -216,7 +216,7 @@ def test_escape_interrupts_the_agent_and_a_second_one_offers_those_below(desk: D
     shown.enter("go")
     rig.until_asked("root", 2)
     rig.until_asked("alpha")
-    shown.until("Esc interrupts", "▸ 1 below")
+    shown.until("Esc interrupts", "▸ 1 child")
     shown.press("escape")
     shown.until("Esc again: also the 1 running below root")
     shown.press("escape")

@@ -88,7 +88,7 @@ def test_a_killed_terminal_loses_nothing_and_stops_nobody(desk: Desk, rig: Rig):
     release.set()
     rig.rest()
     shown = desk.open_new("-c")
-    shown.until("go on without me", "said meanwhile", "▸ 1 below")
+    shown.until("go on without me", "said meanwhile", "▸ 1 child")
     assert desk.worker_pids() == before
     shown.press("up")
     shown.until("❯ go on without me")

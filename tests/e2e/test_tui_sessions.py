@@ -18,7 +18,7 @@ def test_a_first_start_without_any_configuration_plays_a_script_for_real(desk: D
     shown.enter("demo")
     shown.until(
         lambda text: re.search(r"file-reader +[◐✓○]", text) and re.search(r"code-analyzer +[◐✓○]", text),
-        "▸ 4 below",
+        "▸ 4 children",
     )
     shown.press("ctrl+down")
     shown.until("root › slow-poke", "inherited")
@@ -27,7 +27,7 @@ def test_a_first_start_without_any_configuration_plays_a_script_for_real(desk: D
     shown.until("Message root", lambda text: " running" not in text.splitlines()[-2])
     assert shown.leave() == "Go on with: agentmesh -c"
     again = desk.start("-c")
-    again.until("Message root", "▸ 4 below", "demo/demo")
+    again.until("Message root", "▸ 4 children", "demo/demo")
     again.press("ctrl+down")
     again.until("root › slow-poke", "killed by root", "dead: nothing more can be said to it")
 
@@ -50,8 +50,8 @@ def test_two_terminals_show_the_same(desk: Desk, rig: Rig):
     for terminal in (one, two):
         terminal.until("streamed into both of the terminals, slowly")
     two.enter("typed in the second")
-    one.until("typed in the second", "▸ 1 below")
-    two.until("▸ 1 below")
+    one.until("typed in the second", "▸ 1 child")
+    two.until("▸ 1 child")
     second_half.set()
     one.enter("/title A title")
     two.until("the end", "A title")

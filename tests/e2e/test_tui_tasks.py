@@ -39,7 +39,7 @@ def test_tasks_are_followed_from_their_parent_and_in_their_own_view(desk: Desk, 
         seen(r"▸ task  count files +◐ running"),
         seen(r"^ +look-around +◐ running +1 call "),
         seen(r"^ +count-files +◐ running +0 calls"),
-        "▸ 2 below",
+        "▸ 2 children",
     )
     shown.press("f3")
     shown.until("root › count-files", "[count-files] Do it.")
@@ -52,7 +52,7 @@ def test_tasks_are_followed_from_their_parent_and_in_their_own_view(desk: Desk, 
         "· There are none.",
         seen(r"^ +count-files +✓ completed"),
         seen(r"^ +look-around +◐ running"),
-        "▸ 1 below",
+        "▸ 1 child",
     )
     looked.set()
     shown.until("Both are done.", lambda text: "◐" not in text and "below" not in text)

@@ -58,7 +58,7 @@ def test_three_agents_two_conflict_one_is_sent_back_all_is_merged_and_the_last_u
     assert git(rig.workdir, "status", "--porcelain") == ""
     shown.enter("/board")
     shown.until("Board", "own +1 −1", "own +2 −2", "1 conflict")
-    shown.insist("escape", lambda text: "Board" not in text, "root  ▸ 3 below")
+    shown.insist("escape", lambda text: "Board" not in text, "root  ▸ 3 children")
     agree(shown, "/merge writer", "Merge writer into", "README.md")
     shown.until("Merged writer into")
     agree(shown, f"/merge rounding --check {team.CHECK}", "Merge rounding into", "price.py")
@@ -85,7 +85,7 @@ def test_a_preview_and_the_diff_of_commands_are_shown_and_a_no_writes_nothing(sh
     shown.enter("/diff discount")
     shown.until("discount: 1 file, +2 −2", "changed by discount with bash")
     shown.insist("escape", lambda text: "Each change stands" not in text)
-    shown.until("root  ▸ 1 below")
+    shown.until("root  ▸ 1 child")
     shown.enter("/merge discount")
     shown.until("Merge discount into")
     shown.insist("escape", "Nothing was written")

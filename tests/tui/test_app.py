@@ -38,7 +38,7 @@ def test_what_is_typed_becomes_mail_and_what_is_answered_is_seen(mesh: Mesh, on_
 def test_forks_of_others_join_the_rotation_and_no_view_moves(mesh: Mesh, on_screen):
     async def scene(show: Show) -> None:
         mesh.fork(mesh.root, "tester", "look at this")
-        await show.sees("▸ 1 below")
+        await show.sees("▸ 1 child")
         assert show.in_view == "root"
         await show.press("ctrl+down")
         await show.sees("root › tester")
@@ -100,7 +100,7 @@ def test_the_dead_stay_in_the_rotation_until_they_are_reaped(mesh: Mesh, on_scre
     child = mesh.fork(mesh.root, "child", "work")
 
     async def scene(show: Show) -> None:
-        await show.sees("▸ 1 below")
+        await show.sees("▸ 1 child")
         await show.press("ctrl+down")
         await show.type("/kill")
         await show.press("enter")
@@ -122,7 +122,7 @@ def test_a_session_that_ends_and_whose_dead_are_reaped_stays_in_view(mesh: Mesh,
     child = mesh.fork(mesh.root, "child", "work")
 
     async def scene(show: Show) -> None:
-        await show.sees("▸ 1 below")
+        await show.sees("▸ 1 child")
         await show.press("ctrl+down")
         mesh.one("select agentmesh.end_session(%s)", mesh.session)
         await show.sees("root › child", "✗ the session has ended")
@@ -179,7 +179,7 @@ def test_an_agent_out_of_view_that_ends_its_turn_is_told_of(mesh: Mesh, on_scree
     child = mesh.fork(mesh.root, "child", "work")
 
     async def scene(show: Show) -> None:
-        await show.sees("▸ 1 below")
+        await show.sees("▸ 1 child")
         mesh.answer(child, "done")
         await show.sees("child finished")
 

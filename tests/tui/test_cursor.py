@@ -89,7 +89,7 @@ def test_f5_in_the_conversation_of_the_dead_begins_a_session(mesh: Mesh, on_scre
     mesh.kill(child)
 
     async def scene(show: Show) -> None:
-        await show.sees("▸ 1 below")
+        await show.sees("▸ 1 child")
         await show.press("ctrl+down")
         await show.until(lambda: show.in_view == "child")
         await show.sees("ONE")

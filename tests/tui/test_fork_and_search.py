@@ -153,7 +153,7 @@ def test_from_the_dead_a_session_begins_and_is_shown(mesh: Mesh, db: Database, o
     mesh.kill(child)
 
     async def scene(show: Show) -> None:
-        await show.sees("▸ 1 below")
+        await show.sees("▸ 1 child")
         show.app.main._ask(Call("fork", ("@2",)))  # of the root, which is alive
         await show.sees("has no row 2")
         await show.press("ctrl+down")

@@ -30,7 +30,7 @@ def test_a_key_pressed_while_a_fork_is_made_holds(mesh: Mesh, stage: Stage, on_s
     blocked = stage.holder.info.backend_pid
 
     async def scene(show: Show) -> None:
-        await show.sees("▸ 1 below")
+        await show.sees("▸ 1 child")
         stage.holder.execute("lock table agentmesh.agents in share row exclusive mode")
         await enter(show, "/fork")
         await show.until(lambda: mesh.one(_WAITS, blocked))

@@ -205,7 +205,7 @@ def test_the_banner_says_who_asks_in_one_line(width):
 
 def test_agents_that_ask_are_marked_and_counted():
     shown = board(asking("alpha"), face("beta"), asking("gamma", request("gamma"), request("gamma", number=2)))
-    assert "▸ 3 below !" in plain(neighbours_line(shown, id_of("root"), 80))
+    assert "▸ 3 children !" in plain(neighbours_line(shown, id_of("root"), 80))
     line = plain(neighbours_line(shown, id_of("alpha"), 80))
     assert line.startswith(" root › !alpha ")
     assert line.endswith(" ‹ !gamma  1/3  beta › ")

@@ -14,7 +14,7 @@ def test_an_upgrade_is_told_and_what_is_said_then_stays_in_the_input(mesh: Mesh,
     child = mesh.fork(mesh.root, "child")
 
     async def scene(show: Show) -> None:
-        await show.sees("▸ 1 below")
+        await show.sees("▸ 1 child")
         mesh.conn.execute(UPGRADED)
         await show.sees(SAID)
         await show.type("hello")

@@ -146,9 +146,9 @@ def test_the_spinner_of_a_wait_says_what_is_left_of_it():
 def test_the_line_above_the_input_says_where_the_agent_stands():
     seen = board(face("a"), face("b"), face("c"), face("b1", "b"), face("b2", "b"))
     line = plain(neighbours_line(seen, id_of("b"), 60))
-    assert line == f"{' root › b  ▸ 2 below':<45} ‹ a  2/3  c › "
+    assert line == f"{' root › b  ▸ 2 children':<45} ‹ a  2/3  c › "
     assert plain(neighbours_line(seen, id_of("b1"), 80)).split() == ["b", "›", "b1", "‹", "1/2", "b2", "›"]
-    assert plain(neighbours_line(seen, ROOT, 80)) == " root  ▸ 3 below "
+    assert plain(neighbours_line(seen, ROOT, 80)) == " root  ▸ 3 children "
 
 
 def test_a_lone_agent_has_its_name_and_nothing_else():

@@ -265,10 +265,10 @@ def test_the_board_of_a_database_has_the_tasks_of_steps_in_progress(mesh, db, tm
                 "↳ count",
                 "look        ◐ running",
                 "Message root",
-                "▸ 2 below",
+                "▸ 2 children",
             )
             mesh.answer(other, "There are 3.")
-            await show.sees("✓ completed", "· There are 3.", "count       ✓ completed", "▸ 1 below")
+            await show.sees("✓ completed", "· There are 3.", "count       ✓ completed", "▸ 1 child")
             await show.press("f3")
             await show.sees("› count", "There are 3.")
             await show.press("ctrl+up")

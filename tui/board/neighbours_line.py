@@ -23,7 +23,7 @@ _GAP = 3
 
 
 def neighbours_line(board: Board, agent: AgentId, width: int) -> Line:
-    """Return ``root › beta  ▸ 3 below`` on the left and ``‹ alpha  2/3  gamma ›`` on the right.
+    """Return ``root › beta  ▸ 3 children`` on the left and ``‹ alpha  2/3  gamma ›`` on the right.
 
     An agent without a parent, siblings or children has its name alone. A ``!`` marks agents with a request, also
     below. On a narrow screen the siblings' names go first, then the parent and the words; long names are cut last.
@@ -32,7 +32,7 @@ def neighbours_line(board: Board, agent: AgentId, width: int) -> Line:
     if face is None:
         return ()
     near = neighbours(board, agent)
-    below, few_below = _below(board, agent, near, " below"), _below(board, agent, near, "")
+    below, few_below = _below(board, agent, near), _below(board, agent, near, short=True)
     siblings_in = partial(_siblings, near, is_whole=board.is_whole)
     forms = [
         (_path(near, face, _MAX_NAME), below, siblings_in(_MAX_NAME)),
@@ -57,12 +57,13 @@ def _path(near: Neighbours, face: AgentFace, most: int) -> Line:
     return (_named(near.parent, most), Piece(" › ", "dim"), me)
 
 
-def _below(board: Board, agent: AgentId, near: Neighbours, word: str) -> Line:
+def _below(board: Board, agent: AgentId, near: Neighbours, *, short: bool = False) -> Line:
     """Return the number of children, with a ``!`` if any agent below asks."""
     if not near.children:
         return ()
     more = "" if board.is_whole else "+"
     asks = any(one.requests for one in board.subtree(agent)[1:])
+    word = "" if short else " child" if near.children == 1 and board.is_whole else " children"
     text = f"▸ {near.children}{more}{word}{' !' if asks else ''}"
     return (Piece("  "), Piece(text, "warning" if asks else "dim"))
 
