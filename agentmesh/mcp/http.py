@@ -66,17 +66,23 @@ async def _serve(server: uvicorn.Server, listening: socket.socket, started: Call
 
 
 class _Guarded:
-    """Lets only requests with the token through."""
+    """Lets only requests with the token through. A wait ends with its request (``server``), so with its client."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
         self._expected = f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            given = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(given, self._expected):
-                headers = {"WWW-Authenticate": "Bearer"}
-                await JSONResponse({"error": "wrong or no token"}, 401, headers)(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = dict(scope["headers"]).get(b"authorization", b"")
+        if not hmac.compare_digest(given, self._expected):
+            headers = {"WWW-Authenticate": "Bearer"}
+            await JSONResponse({"error": "wrong or no token"}, 401, headers)(scope, receive, send)
+            return
+        until_gone = scope.setdefault("state", {})["until_gone"] = anyio.CancelScope()
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            until_gone.cancel()

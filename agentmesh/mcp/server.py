@@ -47,13 +47,19 @@ def build(member: Member) -> Server[Any]:
     ) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[_described(each) for each in tools.definitions()])
 
+    async def wait(context: ServerRequestContext[Any], given: dict[str, Any]) -> dict[str, Any]:
+        until_gone: anyio.CancelScope = context.request.state.until_gone if context.request else anyio.CancelScope()
+        with until_gone:
+            return await waits.wait(given, context.session.report_progress)
+        return {"error": "the client is gone"}  # nobody reads it
+
     async def call_tool(
         context: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         given = params.arguments or {}
         try:
             if params.name == "wait":
-                return _answer(await waits.wait(given, context.session.report_progress))
+                return _answer(await wait(context, given))
             return _answer(await in_thread(tools.call, member, params.name, given))
         except (ToolError, AgentmeshError) as error:
             return _answer(tools.refusal(error), failed=True)

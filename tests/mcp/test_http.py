@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,12 +18,28 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from agentmesh.domain.states import AgentStatus
-from tests.mcp.conftest import Desk, Guest, run
+from agentmesh.store import waits
+from tests.mcp.conftest import Desk, Guest, run, soon
 
 pytestmark = pytest.mark.timeout(180)  # each starts Python several times
 
 TOKEN = "the-token-of-this-test"
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+
+WAITS = """
+import sys
+import anyio, httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+async def wait(url, token, mode):
+    with_token = httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=None)
+    async with with_token, Client(streamable_http_client(url, http_client=with_token), mode=mode) as client:
+        await client.call_tool("wait", {"timeout": 3600})
+
+anyio.run(wait, *sys.argv[1:])
+"""
+"""A client that waits."""
 
 
 @contextmanager
@@ -53,6 +71,26 @@ def test_two_clients_act_as_the_one_agent_of_the_server(desk: Desk, mode: str):
     with server(desk) as (url, _):
         run(test, url)
     assert desk.mesh.one("select status from agentmesh.agents where external") == AgentStatus.IDLE
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_a_client_that_is_gone_waits_no_more_and_its_mail_goes_to_the_next(desk: Desk, mode: str):
+    async def test(url: str):
+        with_token = httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"})
+        async with with_token, Client(streamable_http_client(url, http_client=with_token), mode=mode) as client:
+            guest, mesh = Guest(client, desk.mesh), desk.mesh
+            me = await guest.id()
+            with subprocess.Popen([sys.executable, "-c", WAITS, url, TOKEN, mode]) as gone:
+                await soon(lambda: mesh.run(waits.registered, me), "the wait")
+                gone.kill()
+            await soon(lambda: mesh.run(waits.registered, me) is None, "the end of the wait")
+            mesh.send(None, me, "for whoever reads it")
+            assert mesh.unread(me) == ["for whoever reads it"]
+            result = await guest.call("wait", timeout=150)
+            assert result["results"] == [{"name": "user", "message": "for whoever reads it"}]
+
+    with server(desk) as (url, _):
+        run(test, url)
 
 
 @pytest.mark.parametrize("given", [None, "Bearer wrong", f"Basic {TOKEN}", TOKEN])
