@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, RootModel, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from agentmesh.domain.errors import UsageError
@@ -37,8 +37,11 @@ def fitting(model: type[Model], result: Mapping[str, Any], name: str) -> Model:
     kind: Any = model  # a program need not have been checked for types
     if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
         raise UsageError(f"{one_line(repr(model), 60)} is no pydantic model", hint="Leave it out for a dict.")
+    from agentmesh.tools.report import is_wrapped
+
+    wrapped = issubclass(kind, RootModel) and "result" in result and is_wrapped(schema_of(kind))
     try:
-        return model.model_validate_json(json.dumps(result))
+        return model.model_validate_json(json.dumps(result["result"] if wrapped else result))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(step) for step in first["loc"]) or "it"

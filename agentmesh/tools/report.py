@@ -15,7 +15,7 @@ from agentmesh.store import forms, steps
 from agentmesh.store.forms import Owed
 from agentmesh.store.tx import Database
 from agentmesh.tools.guarded_run import Spawner
-from agentmesh.tools.mcp.schema import BadSchema, fitted, parameters
+from agentmesh.tools.mcp.schema import BadSchema, fitted, followed, parameters
 from agentmesh.tools.report_check import ReportChecks, failed
 from agentmesh.tools.wall.walls import Walls
 from agentmesh.tools.words import Described, description
@@ -108,7 +108,8 @@ def form(schema: Mapping[str, Any]) -> dict[str, Any]:
     given = {key: each for key, each in schema.items() if key not in ("$schema", "$id")}
     try:
         _require_size(given)
-        if given.get("type", "object" if "properties" in given else None) != "object":
+        given = followed(given)
+        if not _is_of_object(given):
             shared: dict[str, Any] = {key: given[key] for key in ("$defs", "definitions") if key in given}
             given = {"type": "object", "properties": {"result": given}, "required": ["result"], **shared}
         made = parameters(given)
@@ -117,6 +118,16 @@ def form(schema: Mapping[str, Any]) -> dict[str, Any]:
     except BadSchema as error:
         raise ToolError(f"the report {error}", _HINT) from error
     return made
+
+
+def is_wrapped(schema: Mapping[str, Any]) -> bool:
+    """Return whether ``form`` makes the schema's value the property ``result``; raise BadSchema."""
+    return not _is_of_object(followed(dict(schema)))
+
+
+def _is_of_object(schema: Mapping[str, Any]) -> bool:
+    kind = schema.get("type", "object" if "properties" in schema else None)
+    return bool(kind == "object")
 
 
 def definition(schema: Mapping[str, Any]) -> dict[str, Any]:

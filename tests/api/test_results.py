@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, RootModel, field_validator
 
 import agentmesh
 from tests.api.conftest import Open
@@ -33,6 +33,19 @@ class Even(BaseModel):
         return value
 
 
+class Node(BaseModel):
+    name: str
+    children: list[Node] = []
+
+
+class Names(RootModel[list[str]]):
+    pass
+
+
+class Tree(RootModel[Node]):
+    pass
+
+
 @pytest.fixture
 def session(open_mesh: Open) -> agentmesh.Session:
     mesh = open_mesh()
@@ -54,6 +67,29 @@ def test_a_fork_with_a_model_returns_an_instance_of_it(rig: Rig, open_mesh: Open
     assert "places.0.line: 0 is less than the minimum of 1" in str(told[0])
     with pytest.raises(agentmesh.UsageError, match=r"no Even: files: Value error, odd"):
         child.result(Even)
+
+
+@pytest.mark.parametrize(
+    ("model", "reported"),
+    [
+        (Node, {"name": "a", "children": [{"name": "b", "children": [{"name": "c"}]}]}),
+        (Tree, {"name": "a", "children": [{"name": "b"}]}),
+        (Names, {"result": ["a", "b"]}),
+    ],
+)
+def test_a_model_that_contains_itself_or_is_no_object_is_read_back(
+    rig: Rig, open_mesh: Open, model: type[BaseModel], reported: dict[str, Any]
+):
+    rig.script("root", say("seen"))
+    rig.script("child", do(call("report", **reported)))
+    mesh = open_mesh()
+    session = mesh.start_session(permission_mode="all")
+    with mesh.worker():
+        child = session.fork("child", "Report.", schema=model)
+        child.wait(timeout=60)
+        session.wait(timeout=60)
+    assert child.result() == reported
+    assert child.result(model) == model.model_validate(reported.get("result", reported))
 
 
 def test_a_dict_is_a_schema_and_a_check_runs(rig: Rig, open_mesh: Open, tmp_path):

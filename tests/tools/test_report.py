@@ -31,7 +31,16 @@ def test_references_that_multiply_are_refused():
 def test_a_schema_that_names_itself_accepts_anything_there():
     node: dict[str, Any] = {"properties": {"next": {"$ref": "#/$defs/node"}, "n": {"type": "integer"}}}
     form = report.form({"$ref": "#/$defs/node", "$defs": {"node": node}})
-    assert report.read(form, {"result": {"n": 1, "next": {"n": 2}}})
+    assert report.read(form, {"n": 1, "next": {"n": 2, "next": {"n": "anything"}}})
+    with pytest.raises(ToolError, match="n: 'x' is not"):
+        report.read(form, {"n": "x"})
+
+
+def test_a_reference_at_the_top_that_leads_nowhere_or_to_itself_is_refused_or_accepts_anything():
+    with pytest.raises(ToolError, match="refers to something else"):
+        report.form({"$ref": "#/$defs/a", "$defs": {}})
+    form = report.form({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}})
+    assert report.read(form, {"result": 1}) == {"result": 1}
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,18 @@ def parameters(schema: Any) -> dict[str, Any]:
     return result
 
 
+def followed(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema with what a reference at its top names, as of a type that contains itself; raise BadSchema."""
+    named = schema
+    for _ in range(_DEEPEST):
+        if not isinstance(reference := named.get("$ref"), str):
+            break
+        if not isinstance(target := _Resolver(schema).named(reference), dict):
+            break
+        named = {**target, **{key: each for key, each in named.items() if key != "$ref"}}
+    return named
+
+
 def _check(schema: Mapping[str, Any]) -> None:
     from jsonschema import SchemaError  # type: ignore[import-untyped]
     from jsonschema.validators import Draft202012Validator, validator_for  # type: ignore[import-untyped]
@@ -81,10 +93,11 @@ class _Resolver:
         result = {key: self.resolved(each, depth + 1, above) for key, each in rest.items()}
         if not isinstance(reference, str) or reference in above:
             return result
-        named = self.resolved(self._named(reference), depth + 1, (*above, reference))
+        named = self.resolved(self.named(reference), depth + 1, (*above, reference))
         return {**named, **result} if isinstance(named, dict) else result
 
-    def _named(self, reference: str) -> Any:
+    def named(self, reference: str) -> Any:
+        """Return the part of the schema that a reference names; raise BadSchema."""
         found: Any = self._root
         for escaped in reference.removeprefix("#").strip("/").split("/"):
             step = escaped.replace("~1", "/").replace("~0", "~")
