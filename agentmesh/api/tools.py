@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import to_jsonable_python
 
 from agentmesh.api.context import ToolContext
 from agentmesh.api.functions import OwnArgs, signature
@@ -54,13 +54,14 @@ class PythonTool:
 
     def _result(self, returned: Any, limit: int) -> Mapping[str, Any]:
         """Return the function's return value as a JSON object; cut the middle of one that is too long for a model."""
-        if dataclasses.is_dataclass(returned) and not isinstance(returned, type):
-            returned = dataclasses.asdict(returned)
         try:
+            if dataclasses.is_dataclass(returned) and not isinstance(returned, type):
+                returned = dataclasses.asdict(returned)
             value = to_jsonable_python(returned)
             text = json.dumps(value, ensure_ascii=False)
-        except (PydanticSerializationError, ValueError, RecursionError) as error:
-            why = one_line(str(error), 200)
+        except BaseException as error:  # also what a generator raises late
+            LOG.exception("the return value of the tool %s is not JSON", self.name)
+            why = one_line(_words(error), 200)
             raise ToolError(f"{self.name} has run, but its return value is not JSON: {why}") from error
         if len(text.encode("utf-8", "replace")) > limit and not isinstance(value, str):
             return {"result": clip(text, limit), "note": "the result was too long: its middle is missing"}

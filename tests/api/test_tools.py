@@ -36,6 +36,11 @@ class Weather:
     day: date
 
 
+@dataclass
+class Owner:
+    lock: Any
+
+
 def weather(city: str, day: date = date(2026, 1, 1), unit: Unit = Unit.CELSIUS, *, days: int = 1) -> Weather:
     """Look up the weather of a city.
 
@@ -164,16 +169,26 @@ def test_what_a_tool_returns_is_json(rig: Rig, open_mesh: Open):
     mesh = open_mesh(settings={"tool_output_bytes": 1024})
 
     @mesh.tool
-    def give(what: Literal["none", "text", "list", "dict", "object", "long", "longtext"]) -> Any:
+    def give(what: Literal["none", "text", "list", "dict", "object", "lock", "late", "long", "longtext"]) -> Any:
         """Give something."""
-        things = {"none": None, "text": "x", "list": [1, date(2026, 1, 1)], "dict": {"a": {"b": Unit.KELVIN}}}
+        things: dict[str, Any] = {
+            "none": None,
+            "text": "x",
+            "list": [1, date(2026, 1, 1)],
+            "dict": {"a": {"b": Unit.KELVIN}},
+        }
+        things |= {"lock": Owner(threading.Lock()), "late": (things[key] for key in ("none", "missing"))}
         return {**things, "object": object(), "long": list(range(9999)), "longtext": "z" * 9999}[what]
 
-    kinds = ("none", "text", "list", "dict", "object", "long", "longtext")
-    none, text, many, nested, thing, long, longtext = ask(rig, mesh, *(call("give", what=kind) for kind in kinds))
+    kinds = ("none", "text", "list", "dict", "object", "lock", "late", "long", "longtext")
+    none, text, many, nested, thing, lock, late, long, longtext = ask(
+        rig, mesh, *(call("give", what=kind) for kind in kinds)
+    )
     assert (none, text, many) == ({"result": None}, {"result": "x"}, {"result": [1, "2026-01-01"]})
     assert nested == {"a": {"b": "kelvin"}}
-    assert "is not JSON" in thing["error"]
+    assert "give has run, but its return value is not JSON" in thing["error"]
+    assert "give has run, but its return value is not JSON" in lock["error"]
+    assert "give has run, but its return value is not JSON: KeyError: 'missing'" in late["error"]
     assert len(long["result"]) < 2000
     assert "middle is missing" in long["note"]
     assert len(longtext["result"]) < 2000
