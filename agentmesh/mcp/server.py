@@ -89,6 +89,7 @@ async def _serve_stdio(member: Member) -> None:
     async with (
         _ended_by_signals(member),
         stdio_server(requests) as (incoming, outgoing),
+        _ended_with_stdout(member),
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(pass_on, lines, incoming, onward, outgoing)
@@ -110,6 +111,17 @@ async def _ended_by_signals(member: Member) -> AsyncIterator[None]:
         tasks.start_soon(heed)
         yield
         tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _ended_with_stdout(member: Member) -> AsyncIterator[None]:
+    """End the process cleanly if it cannot answer any more: then, and only then, the SDK cancels what is within."""
+    try:
+        yield
+    except anyio.get_cancelled_exc_class():
+        with anyio.CancelScope(shield=True):
+            await in_thread(member.leave)
+        os._exit(0)
 
 
 def _described(tool: dict[str, Any]) -> types.Tool:

@@ -555,6 +555,16 @@ def test_the_end_is_clean_also_inside_a_wait(desk: Desk, end: str):
     assert mesh.run(waits.registered, me) is None
 
 
+def test_a_client_that_reads_no_more_ends_the_server(desk: Desk):
+    with desk.raw("--model", "demo") as server:
+        server.call("list_agents", {})
+        server.stdout.readline()
+        server.stdout.close()
+        server.call("list_agents", {})
+        assert (server.process.wait(), server.stderr.read()) == (0, b"")
+    assert desk.mesh.one("select status from agentmesh.agents where external") == AgentStatus.IDLE
+
+
 def test_a_fork_can_have_a_tree_of_its_own(desk: Desk):
     project(desk.am.folder)
 
