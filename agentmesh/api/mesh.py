@@ -158,6 +158,7 @@ class Mesh:
                 f"concurrency is 1 to {_MOST_AT_ONCE:,}, not {concurrency}",
                 hint="Leave it out for that of the configuration.",
             )
+        self._runtimes.first.hearing.require_open()
         if session is None:
             with self._runtimes.worker(concurrency):
                 yield

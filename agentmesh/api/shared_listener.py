@@ -40,12 +40,16 @@ class SharedListener:
         if listener:
             listener.stop()
 
+    def require_open(self) -> None:
+        """Raise UsageError if the mesh is closed."""
+        if self.closed:
+            raise UsageError("the mesh is closed", hint="Open it again: agentmesh.open().")
+
     def join(self, share: Subscription) -> None:
         """Deliver the channels of a share to it from now on; raise UsageError in a forked process."""
         require_process(self._process)  # before the lock, which a thread of the parent may have held at the fork
         with self._lock:
-            if self.closed:
-                raise UsageError("the mesh is closed", hint="Open it again: agentmesh.open().")
+            self.require_open()
             if self._listener is None:
                 listener = self._mesh.listener(self._heard, self._everybody)
                 listener.start()

@@ -307,6 +307,8 @@ def test_a_mesh_that_was_closed_says_so(mesh: agentmesh.Mesh):
         with pytest.raises(agentmesh.DatabaseError, match="has closed its connections") as caught:
             use()
         assert "before its `with` block ends" in caught.value.hint
+    with pytest.raises(agentmesh.UsageError, match="the mesh is closed"), mesh.worker():
+        pass
 
 
 def test_a_forked_process_uses_no_connection_of_its_parent(mesh: agentmesh.Mesh):
