@@ -78,7 +78,7 @@ class Agent:
     def view(self) -> AgentView:
         """Return all that people see of it: activity, unread mail, calls, tokens, and cost, its own and its tree's.
 
-        Raise UnknownAgent if its session was deleted.
+        Raise UnknownSession if its session was deleted or has moved.
         """
         for one in self._link.list_agents(everybody=True):
             if one.id == self.id:
@@ -141,7 +141,8 @@ class Agent:
             type=kind,
             effort=text_of(effort, "effort"),
         )
-        made = trees.fork(self._link.runtime.core, self.id, name, prompt, own=own, shape=shape, report=report)
+        within, core = self._link.within, self._link.runtime.core
+        made = within(trees.fork, core, self.id, name, prompt, own=own, shape=shape, report=report)
         child = self._link.run(agents.get, made, idempotent=True)
         if prompt is not None:
             self._link.ensure_served()
@@ -281,7 +282,7 @@ class Agent:
         """
         from agentmesh.workspace.changed import changed
 
-        return changed(self._link.runtime.core.workspaces, self.id, since=since).changes
+        return self._link.within(changed, self._link.runtime.core.workspaces, self.id, since=since).changes
 
     def diff(self, *, since: int | None = None) -> str:
         """Return how the files where it works differ from before, as ``git apply`` reads it.
@@ -292,7 +293,7 @@ class Agent:
         """
         from agentmesh.workspace.changed import net
 
-        found = net(self._link.runtime.core.workspaces, self.id, since=since)
+        found = self._link.within(net, self._link.runtime.core.workspaces, self.id, since=since)
         return "".join(file.text for file in found.files) if found else ""
 
     def merge(self, *, check: str | None = None, preview: bool = False, down: bool = False) -> MergeResult:
@@ -319,19 +320,21 @@ class Agent:
         """
         from agentmesh.workspace import undo
 
-        return undo.undo(self._link.runtime.core.workspaces, self.id, files=files, conversation=conversation)
+        within, workspaces = self._link.within, self._link.runtime.core.workspaces
+        return within(undo.undo, workspaces, self.id, files=files, conversation=conversation)
 
     def rewind(self, row: int, *, files: bool = True, conversation: bool = True) -> Undone:
         """Take back all that it did after a row of its conversation; otherwise like ``undo``."""
         from agentmesh.workspace import undo
 
-        return undo.rewind(self._link.runtime.core.workspaces, self.id, row, files=files, conversation=conversation)
+        within, workspaces = self._link.within, self._link.runtime.core.workspaces
+        return within(undo.rewind, workspaces, self.id, row, files=files, conversation=conversation)
 
     def redo(self) -> Undone:
         """Bring back what the newest ``undo`` or ``rewind`` took back, unless it has worked since."""
         from agentmesh.workspace import undo
 
-        return undo.redo(self._link.runtime.core.workspaces, self.id)
+        return self._link.within(undo.redo, self._link.runtime.core.workspaces, self.id)
 
     # Below it
 
@@ -364,7 +367,10 @@ class Agent:
 
     def peek(self) -> Peeked:
         """Return the headers of its unread mail, the oldest 50, and how many there are. It stays unread."""
-        return self._link.run(peek, self.id, idempotent=True)
+        found = self._link.run(peek, self.id, idempotent=True)
+        if not found.unread:
+            self._link.require_still()
+        return found
 
     def interrupt(self) -> bool:
         """Stop what it does now; it stays idle until it gets a message. Return whether it was running."""

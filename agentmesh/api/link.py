@@ -11,10 +11,10 @@ from agentmesh.api.changes import Changes
 from agentmesh.api.own_wait import AgentWait, OwnWaitResult, read
 from agentmesh.api.resting import TICK, WaitResult, until_rest
 from agentmesh.api.seconds import Span, seconds_of
-from agentmesh.domain.errors import DatabaseUnreachable, Interrupted
+from agentmesh.domain.errors import DatabaseUnreachable, Interrupted, Refused, UnknownAgent
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.rows import AgentView
-from agentmesh.store import agents
+from agentmesh.store import agents, sessions
 
 if TYPE_CHECKING:
     from agentmesh.api.runtime import Runtime
@@ -43,8 +43,27 @@ class SessionLink:
         self._around = around
 
     def run(self, function: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Result:
-        """Call a store function."""
-        return self.runtime.core.database.run(function, *args, **kwargs)
+        """Call a store function; raise as ``within``."""
+        found: Result = self.within(self.runtime.core.database.run, function, *args, **kwargs)
+        return found
+
+    def within(self, function: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Result:
+        """Call a function about the session; raise UnknownSession if it finds nothing because the session is gone.
+
+        Another program may have deleted the session, or moved it to another database: then SessionMoved says where.
+        """
+        try:
+            found = function(*args, **kwargs)
+        except Refused:  # such as an unknown agent or todo
+            self.require_still()
+            raise
+        if not found:
+            self.require_still()
+        return found
+
+    def require_still(self) -> None:
+        """Raise UnknownSession if the session was deleted; SessionMoved, which is one, says where it is."""
+        self.runtime.core.database.run(sessions.require_still, self.session, idempotent=True)
 
     def list_agents(self, *, everybody: bool) -> list[AgentView]:
         """Return the living agents, oldest first; with ``everybody`` the dead too."""
@@ -53,7 +72,11 @@ class SessionLink:
 
     def ensure_served(self, *, must: bool = False) -> None:
         """Make sure that a worker serves the session; with ``must`` raise UsageError if none does and none will."""
-        self.runtime.ensure_served(self.session, self.root, must=must)
+        try:
+            self.runtime.ensure_served(self.session, self.root, must=must)
+        except UnknownAgent:
+            self.require_still()
+            raise
 
     def wait(self, listed: Sequence[AgentId], timeout: Span | None) -> WaitResult:
         """Wait until these agents (none listed: all) are idle or dead, or the time is up."""
@@ -68,7 +91,7 @@ class SessionLink:
         own = AgentWait(self.runtime.core.database, self.session, waiter)
         with self.waiting() as wakes:
             self.serve(True)
-            result = own.begin(names, seconds)
+            result = self.within(own.begin, names, seconds)
             while result is None:
                 anything = wakes.wait(TICK, [waiter]) is None
                 self.check()

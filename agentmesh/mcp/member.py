@@ -21,12 +21,14 @@ from agentmesh.domain.errors import (
     DatabaseUnreachable,
     DeadAgent,
     Fenced,
+    UnknownAgent,
+    UnknownSession,
 )
 from agentmesh.domain.ids import AgentId, WorkerId, short
 from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
-from agentmesh.store import external, timers, workers
+from agentmesh.store import external, sessions, timers, workers
 from agentmesh.store.call import Lease
 from agentmesh.store.errors import translated
 from agentmesh.store.listener import Listener
@@ -71,7 +73,7 @@ class Member:
         self._listener: Listener | None = None
         self._worker_id: WorkerId | None = None
         self._lease: Lease | None = None
-        self._over: DeadAgent | None = None
+        self._over: DeadAgent | UnknownSession | None = None
         self._changed = threading.Condition()  # of _lease and _over
         self._chores: list[Callable[[], None]] = []
         self._watchers: dict[object, Callable[[], None]] = {}
@@ -100,12 +102,20 @@ class Member:
         return self._leaving.is_set()
 
     def join(self) -> None:
-        """Join, unless that is done; raise an AgentmeshError if it fails, and then it may be tried again."""
+        """Join, unless that is done; raise an AgentmeshError if it fails, and then it may be tried again.
+
+        Once joined, raise UnknownSession if the session was deleted; SessionMoved, which is one, says where it is.
+        """
+        if not self._join_first():
+            self.mesh.database.run(sessions.require_still, self.session.id, idempotent=True)
+
+    def _join_first(self) -> bool:
+        """Join and return True, unless that is done."""
         with self._joining:
             if self._leaving.is_set():
                 raise Fenced(_STOPPING)
             if self._beat is not None:
-                return
+                return False
             if self._mesh is None:
                 self._mesh = self._open_mesh()
             if self._session is None:
@@ -114,6 +124,7 @@ class Member:
             self._beat = threading.Thread(target=self._beats, name="heartbeat", daemon=True)
             self._beat.start()
             LOG.info("joined session %s as agent %s", short(self._session.id), short(self.agent_id))
+            return True
 
     def act(self, deed: Callable[[Lease], Result]) -> Result:
         """Return ``deed(lease)``; if the lease was lost (this process was frozen), join again and repeat."""
@@ -208,10 +219,20 @@ class Member:
                     self._worker_id = workers.join(connection, self._identity())
                 if self._lease is None:
                     self._set(lease=external.join(connection, self._worker_id, self.agent_id))
-        except DeadAgent as error:
+        except (DeadAgent, UnknownAgent) as error:
             if first:
                 raise
-            self._set(over=error)
+            self._set(over=self._end(connection, error))
+
+    def _end(self, connection: Any, error: AgentmeshError) -> DeadAgent | UnknownSession:
+        """Return why the agent cannot be taken again: its session is gone, or it is dead."""
+        try:
+            with translated(self.mesh.database.where):
+                sessions.require_still(connection, self.session.id)
+        except UnknownSession as gone:
+            return gone
+        hint = "Its session has ended, or somebody killed it. Restart the MCP server to join again."
+        return DeadAgent(error.message, hint=hint)
 
     def _identity(self) -> workers.Identity:
         place = self.mesh.place
@@ -224,7 +245,7 @@ class Member:
             session=self.session.id,
         )
 
-    def _set(self, *, lease: Lease | None = None, over: DeadAgent | None = None) -> None:
+    def _set(self, *, lease: Lease | None = None, over: DeadAgent | UnknownSession | None = None) -> None:
         with self._changed:
             self._lease, self._over = lease, over or self._over
             self._changed.notify_all()
@@ -237,8 +258,7 @@ class Member:
             if self._leaving.is_set():
                 raise Fenced(_STOPPING)
             if self._over:
-                hint = "Its session has ended, or somebody killed it. Restart the MCP server to join again."
-                raise DeadAgent(self._over.message, hint=hint)
+                raise type(self._over)(self._over.message, hint=self._over.hint)
             if self._lease is None:
                 raise _known(self._listener).failed or DatabaseUnreachable()
             return self._lease

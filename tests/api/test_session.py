@@ -586,12 +586,12 @@ def test_an_argument_of_another_type_is_refused_in_a_sentence(mesh: agentmesh.Me
     assert len(session.list_agents(everybody=True)) == 1
 
 
-def test_a_deleted_agent_is_unknown(mesh: agentmesh.Mesh):
+def test_the_agent_of_a_deleted_session_says_so(mesh: agentmesh.Mesh):
     session = session_of(mesh)
     session.end()
     mesh.core.database.run(sessions.delete_session, session.id)
-    for look in (session.root.view, lambda: session.root.status):
-        with pytest.raises(agentmesh.UnknownAgent, match="there is no agent"):
+    for look in (session.root.view, lambda: session.root.status, session.root.conversation, session.list_agents):
+        with pytest.raises(agentmesh.UnknownSession, match=f"^the session {session.id} was deleted"):
             look()
 
 

@@ -14,6 +14,8 @@ import psycopg
 import pytest
 
 import agentmesh
+from agentmesh.domain.errors import SessionMoved
+from agentmesh.store import moves
 from tests.api.conftest import Open
 from tests.fixtures.engine import Rig, call, do, say
 
@@ -139,6 +141,60 @@ def test_a_mesh_of_which_no_database_answers_is_not_opened(configure, open_mesh:
     )
     with pytest.raises(agentmesh.DatabaseUnreachable):
         open_mesh()
+
+
+def test_a_handle_says_where_its_session_was_moved_by_another_program(configure, open_mesh: Open, urls):
+    session = open_mesh().start_session(database="b")
+    root, board = session.root, session.board
+    child = session.fork("child")
+    with psycopg.connect(urls["b"], autocommit=True) as b, psycopg.connect(urls["a"], autocommit=True) as a:
+        this = moves.begin(b, session.id, "a")
+        moves.leave(b, a, this, session.id, "b")
+        moves.unpack(a, this)
+    for use in (
+        session.list_agents,
+        session.cost,
+        session.processes,
+        session.requests,
+        session.wait,
+        session.interrupt,
+        session.end,
+        lambda: session.agent("child"),
+        lambda: session.process(1),
+        lambda: session.run("go", timeout=20),
+        lambda: session.send_many("all", to="children"),
+        lambda: next(session.events(timeout=20)),
+        lambda: board.add("more"),
+        board.todos,
+        lambda: board.done(1),
+        root.board.claim,
+        root.view,
+        root.output,
+        root.result,
+        root.peek,
+        root.undo,
+        root.redo,
+        root.kill,
+        root.wait,
+        root.wait_for,
+        root.children,
+        root.changes,
+        root.diff,
+        root.merge,
+        root.interrupt,
+        root.conversation,
+        lambda: root.conversation(inherited=True),
+        lambda: root.status,
+        lambda: root.send("wake"),
+        lambda: root.send_later("wake", after=60),
+        lambda: root.fork("other", "go"),
+        lambda: root.rewind(1),
+        lambda: child.rename("new"),
+        child.background,
+    ):
+        with pytest.raises(SessionMoved, match=f"^the session {session.id} has moved"):
+            use()
+    assert [one.name for one in open_mesh().resume_session(session.id).list_agents()] == ["root", "child"]
 
 
 def test_one_of_several_is_opened_by_its_name(configure, open_mesh: Open, urls):

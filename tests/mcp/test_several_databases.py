@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from agentmesh.store import moves
 from tests.cli.several.conftest import configure, served
 from tests.mcp.conftest import Desk, run
 
@@ -56,6 +59,33 @@ def test_the_session_to_join_is_found_in_its_database(desk: Desk, urls):
 
     run(test)
     assert (sessions_of(urls["a"]), sessions_of(urls["b"])) == (before, 0)
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments"), [("list_agents", {}), ("wait", {"timeout": 60}), ("send", {"to": "root", "message": "hey"})]
+)
+def test_a_client_that_was_away_is_told_where_its_session_was_moved(desk: Desk, urls, call: str, arguments: Any):
+    session = desk.session()
+    configure(desk.am, urls)
+
+    async def test():
+        async with desk.guest("--session", session, "--name", "guest") as guest:
+            await guest.id()
+            with psycopg.connect(urls["a"], autocommit=True) as a, psycopg.connect(urls["b"], autocommit=True) as b:
+                find = "select id, pid from agentmesh.workers where session_id = %s and ended_at is null"
+                (worker, pid) = a.execute(find, [session]).fetchone() or (0, 0)
+                os.kill(pid, signal.SIGSTOP)
+                try:
+                    a.execute("select agentmesh.release_worker(%s)", [worker])
+                    this = moves.begin(a, desk.mesh.session, "b")
+                    moves.leave(a, b, this, desk.mesh.session, "a")
+                    moves.unpack(b, this)
+                finally:
+                    os.kill(pid, signal.SIGCONT)
+            told = await guest.refused(call, **arguments)
+            assert told["error"] == f"the session {session} has moved to the database b"
+
+    run(test)
 
 
 def test_a_session_that_no_database_has_is_said_at_once(desk: Desk, urls):
