@@ -170,6 +170,7 @@ def _listen(mesh: Mesh) -> Iterator[Finding]:
     import secrets
 
     from agentmesh.store import status
+    from agentmesh.store.pool import GO_AROUND
 
     channel = f"agentmesh_doctor_{secrets.token_hex(8)}"
     heard: SimpleQueue[str] = SimpleQueue()
@@ -188,9 +189,7 @@ def _listen(mesh: Mesh) -> Iterator[Finding]:
         )
     except Empty:
         words = f"a NOTIFY was not heard within {_ECHO_SECONDS:g} s; everything works, but late"
-        yield Finding(
-            Health.BROKEN, "notifications", words, "Is a pooler in between? Set AGENTMESH_DIRECT_DATABASE_URL."
-        )
+        yield Finding(Health.BROKEN, "notifications", words, f"Is a pooler in between? {GO_AROUND}")
     except AgentmeshError as error:
         yield _broken("notifications", error)
     finally:
@@ -200,6 +199,7 @@ def _listen(mesh: Mesh) -> Iterator[Finding]:
 def _pooler(mesh: Mesh) -> Iterator[Finding]:
     from agentmesh.store import health
     from agentmesh.store.opening import require_one_database
+    from agentmesh.store.pool import GO_AROUND
 
     try:
         require_one_database(mesh.database)
@@ -213,7 +213,7 @@ def _pooler(mesh: Mesh) -> Iterator[Finding]:
         yield Finding(Health.OK, "pooler", "one in transaction mode in between; a direct URL for LISTEN is configured")
     else:
         words = "one in transaction mode in between, and no direct URL: no agent can be woken, no worker can run"
-        yield Finding(Health.BROKEN, "pooler", words, "Set AGENTMESH_DIRECT_DATABASE_URL to PostgreSQL itself.")
+        yield Finding(Health.BROKEN, "pooler", words, GO_AROUND)
 
 
 def _reader(mesh: Mesh) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ from agentmesh.domain.ids import SessionId, beginning_with
 from agentmesh.sql import statement
 from agentmesh.store.call import scalar
 from agentmesh.store.errors import translated
-from agentmesh.store.pool import connect
+from agentmesh.store.pool import connect, is_direct
 
 if TYPE_CHECKING:
     from agentmesh.store.tx import Database
@@ -63,13 +63,17 @@ class Arrival(NamedTuple):
 
 @contextmanager
 def patient_connection(database: Database) -> Iterator[Connection]:
-    """Connect without a limit for statements: how long one takes depends on the size of the session."""
+    """Connect without a limit for statements: how long one takes depends on the size of the session.
+
+    Behind a pooler the limits are the role's, which has none by default.
+    """
     with translated(database.where), connect(database.direct_url, role="move") as connection:
         connection.answer_seconds = None
-        connection.execute(
-            "select set_config('statement_timeout', '0', false),"
-            " set_config('idle_in_transaction_session_timeout', '60s', false)"
-        )
+        if is_direct(connection):
+            connection.execute(
+                "select set_config('statement_timeout', '0', false),"
+                " set_config('idle_in_transaction_session_timeout', '60s', false)"
+            )
         yield connection
 
 

@@ -2,7 +2,8 @@
 
 A connection is autocommit: a commit of the engine is one statement. Through a pooler in transaction mode, settings and
 prepared statements of a session would end up on other clients' connections, so we make none there. The limits then come
-from the role (``alter role ... set lock_timeout = '5s'``).
+from the role (``alter role ... set lock_timeout = '5s'``), and a role whose settings give statements another meaning is
+refused.
 """
 
 from __future__ import annotations
@@ -59,7 +60,24 @@ _LIMITS: Final = {
     "jit": "off",  # compiling takes 40 ms for statements that run for one: plans of many small parts look expensive
 }
 
+_MEANINGS: Final = (
+    "default_transaction_isolation",
+    "DateStyle",
+    "IntervalStyle",
+    "bytea_output",
+    "array_nulls",
+    "standard_conforming_strings",
+    "quote_all_identifiers",
+    "transform_null_equals",
+    "gin_fuzzy_search_limit",
+)
+"""The settings of ``_LIMITS`` that every role has unless somebody chose others, and without which results differ."""
+
 _SEVERAL_AT: Final = re.compile(r"postgres(?:ql)?://[^?]*@[^?]*@")
+
+GO_AROUND: Final = (
+    "Set AGENTMESH_DIRECT_DATABASE_URL, or direct_url of its [databases.NAME], to a URL that goes to PostgreSQL itself."
+)
 
 PREPARE_AFTER: Final = 3
 """A statement is prepared after this many executions."""
@@ -116,7 +134,7 @@ def configure(connection: psycopg.Connection) -> bool:
     """Set our limits on a direct connection; if there is a pooler, set nothing and return False.
 
     A pooler is behind it if the process that runs the statement is not the one that answered the connect. Raise
-    DatabaseError if the database cannot hold every text.
+    DatabaseError if the database cannot hold every text, or if statements mean something else behind that pooler.
     """
     _require_utf8(connection)
     done = connection.execute(
@@ -127,7 +145,14 @@ def configure(connection: psycopg.Connection) -> bool:
     )
     direct = done.rowcount > 0
     connection.prepare_threshold = PREPARE_AFTER if direct else None
+    if not direct:
+        _require_meanings(connection)
     return direct
+
+
+def is_direct(connection: psycopg.Connection) -> bool:
+    """Return whether ``configure`` found no pooler behind the connection, so that its settings are its own."""
+    return connection.prepare_threshold is not None
 
 
 def shares_its_session(connection: psycopg.Connection, url: str, *, role: str) -> bool:
@@ -150,7 +175,7 @@ def require_own_session(connection: psycopg.Connection, url: str, *, role: str) 
     if shares_its_session(connection, url, role=role):
         raise DatabaseError(
             f"The database {describe(url)} is behind a pooler in transaction mode, which loses every LISTEN.",
-            hint="Set AGENTMESH_DIRECT_DATABASE_URL to a URL that goes to PostgreSQL itself.",
+            hint=GO_AROUND,
         )
 
 
@@ -195,6 +220,29 @@ def _require_utf8(connection: psycopg.Connection) -> None:
         raise DatabaseError(
             f"The database {connection.info.dbname} has the encoding {encoding}; agentmesh needs UTF8.",
             hint="Use another database: createdb --template template0 --encoding UTF8 NAME",
+        )
+
+
+def _require_meanings(connection: psycopg.Connection) -> None:
+    """Raise DatabaseError if the settings of the role, which we cannot change behind a pooler, change any meaning.
+
+    The first part of ``DateStyle`` decides: the second is the order of day and month in dates that we never write.
+    """
+    wanted = [_LIMITS[name] for name in _MEANINGS]
+    other = connection.execute(
+        "select format('%%s = %%L', name, current_setting(name)),"
+        " format('alter role %%I set %%s = %%L', session_user, name, value)"
+        " from unnest(%s::text[], %s::text[]) as settings(name, value)"
+        " where split_part(current_setting(name), ',', 1) <> split_part(value, ',', 1)",
+        [list(_MEANINGS), wanted],
+        prepare=False,
+    ).fetchall()
+    if other:
+        raise DatabaseError(
+            f"The database {connection.info.dbname} is behind a pooler, where agentmesh cannot change the settings of "
+            f"its role: {', '.join(found for found, _ in other)}.",
+            hint=f"Run in it: {'; '.join(mend for _, mend in other)}. Then let the pooler connect anew (PgBouncer: "
+            "RECONNECT).",
         )
 
 

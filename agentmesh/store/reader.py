@@ -114,10 +114,10 @@ def _connected(url: str) -> KeptConnection:
 
 
 def _answer(connection: KeptConnection, text: str, seconds: float) -> QueryResult:
+    connection.execute("begin read only")
     connection.execute("select set_config('search_path', 'agentmesh', false)")
     connection.execute("reset timezone")  # people see times as psql shows them
     connection.execute("select set_config('statement_timeout', %s, false)", [f"{round(seconds * 1000)}ms"])
-    connection.execute("begin read only")
     connection.answer_seconds = seconds + ANSWER_SECONDS
     with connection.cursor() as cursor:
         for known in connection.adapters.types:

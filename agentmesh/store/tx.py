@@ -29,7 +29,7 @@ from agentmesh.domain.errors import (
 )
 from agentmesh.store import notify_queue
 from agentmesh.store.errors import domain_error, translated
-from agentmesh.store.pool import KeptConnection, connect, describe, is_alive, open_pool
+from agentmesh.store.pool import KeptConnection, connect, describe, is_alive, is_direct, open_pool
 from agentmesh.store.sizes import POOL_SIZE
 
 if TYPE_CHECKING:
@@ -308,7 +308,7 @@ def require_process(opened_by: int) -> None:
 
 def _is_led_right(connection: KeptConnection) -> bool:
     """Return whether a pooler still leads to the database; a direct connection cannot be led elsewhere."""
-    if connection.prepare_threshold is not None or time.monotonic() < connection.admitted_at + _AT_HAND:
+    if is_direct(connection) or time.monotonic() < connection.admitted_at + _AT_HAND:
         return True
     try:
         connection.admit_again()
