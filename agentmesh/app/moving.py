@@ -18,10 +18,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
-from agentmesh.domain.errors import AgentmeshError, DatabaseError, UsageError
+from agentmesh.domain.errors import AgentmeshError, DatabaseError, Interrupted, UsageError
 from agentmesh.domain.ids import short
 from agentmesh.domain.log import logger
 from agentmesh.store import moves
+from agentmesh.store.errors import translated
 
 if TYPE_CHECKING:
     from agentmesh.app.databases import Databases
@@ -68,7 +69,7 @@ def move(databases: Databases, session: Session, source: Mesh, to: str) -> Moved
     """Move a session to the database of this name, and remember it there.
 
     Raise SessionRunning, SessionChanged if it does not come to rest, UsageError if it is there or one of them cannot be
-    written, or a DatabaseError. If the error does not say otherwise, the session has stayed as it was.
+    written, Interrupted, or a DatabaseError. If the error does not say otherwise, the session has stayed as it was.
     """
     origin = source.settings.database or ""
     if to == origin:
@@ -83,14 +84,21 @@ def move(databases: Databases, session: Session, source: Mesh, to: str) -> Moved
         arriving = stack.enter_context(moves.patient_connection(destination.database))
         this = moves.begin(leaving, session.id, to)
         try:
-            left = moves.leave(leaving, arriving, this, session.id, origin)
+            with translated(destination.database.where):
+                left = moves.leave(leaving, arriving, this, session.id, origin)
         except BaseException as error:
-            if _try_to_settle(source, destination, this) is Outcome.ARRIVED:
+            outcome = _settle_now(source, destination, this)
+            why = str(error) or "the move was interrupted"
+            if outcome is Outcome.ARRIVED:
                 databases.whereabouts.remember(str(session.id), to)
-                why = str(error) or "the move was interrupted"
                 raise DatabaseError(f"The session {short(session.id)} is in {to} now, although {why}") from error
+            if isinstance(error, KeyboardInterrupt):
+                stayed = f"The session {short(session.id)} has stayed in {origin}."
+                raise Interrupted(why, hint=stayed if outcome is Outcome.STAYED else RESUME) from error
+            if isinstance(error, AgentmeshError) and outcome is Outcome.UNKNOWN:
+                error.hint = RESUME
             raise
-    if _try_to_settle(source, destination, this) is not Outcome.ARRIVED:
+    if _settle_now(source, destination, this) is not Outcome.ARRIVED:
         raise DatabaseError(f"The session {short(session.id)} has left {origin}, and is sealed in {to}.", hint=RESUME)
     databases.whereabouts.remember(str(session.id), to)
     return MovedSession(session.id, origin, to, left.rows, left.offsets)
@@ -141,6 +149,14 @@ def _try_to_settle(source: Mesh, destination: Mesh | None, this: UUID) -> Outcom
         return _settle(source, destination, this)
     except AgentmeshError as error:
         LOG.warning("the move %s is left unfinished: %s", this, error)
+        return Outcome.UNKNOWN
+
+
+def _settle_now(source: Mesh, destination: Mesh, this: UUID) -> Outcome:
+    """Settle our own move; if a person interrupts that, leave it to ``resume``."""
+    try:
+        return _try_to_settle(source, destination, this)
+    except KeyboardInterrupt:
         return Outcome.UNKNOWN
 
 

@@ -2,14 +2,15 @@
 
 A server can fall silent while its kernel still answers for it, for example if it is stopped, or if it is a frozen
 primary that was replaced. Then no keepalive notices anything, and a statement in flight waits for ever. So each
-statement has a deadline on this side, longer than any lock or statement may take on the server.
+statement has a deadline on this side, longer than any lock or statement may take on the server. A statement that may
+take any time is given up once the server lets nobody else in.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Self, TypeVar
 
@@ -34,6 +35,12 @@ _SLOW_SECONDS: Final = 5.0
 """After this many seconds, a thread finds out why a statement takes so long."""
 _HASTE_SECONDS: Final = 5.0
 """Seconds left to statements in flight after the server was replaced: as long as locks are waited for."""
+_LOOK_SECONDS: Final = 15.0
+"""A server is silent for everybody if a look from another connection takes longer."""
+_LOOK_CONNECT_SECONDS: Final = 20
+"""Longer than ``_LOOK_SECONDS``: within them a look ends only by an answer, be it a refusal."""
+_LOOK_EVERY: Final = 10.0
+"""Seconds between two looks during a statement that may take any time."""
 _FIRST_SECONDS: Final = 5.0
 """A new connection is given up if its first statement takes longer."""
 _TOLD_EVERY: Final = 30.0
@@ -42,6 +49,25 @@ _STANDBY: Final = (
     "select current_setting('synchronous_standby_names') from pg_stat_activity"
     " where pid = %s and wait_event = 'SyncRep'"
 )
+
+
+class _Look:
+    """A look at the server from another connection, on a thread of its own."""
+
+    def __init__(self, look: Callable[[], None]) -> None:
+        self._begun = time.monotonic()
+        self._thread = threading.Thread(target=look, name="slow statement", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the server has answered."""
+        return not self._thread.is_alive()
+
+    @property
+    def age(self) -> float:
+        """How many seconds ago it began."""
+        return time.monotonic() - self._begun
 
 
 class BoundedConnection(psycopg.Connection[TupleRow]):
@@ -54,7 +80,7 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
         self.admitted_at = self.made_at
         """When (monotonic) its server was last found to be the database."""
         self.answer_seconds: float | None = ANSWER_SECONDS
-        """How long the server may be silent; None is without limit."""
+        """How long the server may be silent; None: as long as it answers other connections."""
         self._answer_by: float | None = None
         """The deadline for an answer, set by ``hurry``."""
         self._served = lineage.Served()
@@ -112,43 +138,52 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
 
     def _bounded(self, gen: Generator[Any, Any, Result]) -> Generator[Any, Any, Result]:
         silent_since: float | None = None  # as of the first look after the server's last word; most calls need none
-        is_looking = False
+        look: _Look | None = None
         try:
             wanted = next(gen)
             while True:
                 ready = yield wanted
                 if ready != Ready.NONE:
-                    silent_since = None
+                    silent_since = look = None
                 else:
                     silent_since = silent_since or time.monotonic()
-                    silent = time.monotonic() - silent_since
-                    self._keep_deadline(silent)
-                    if silent > _SLOW_SECONDS and not is_looking:
-                        is_looking = True
-                        threading.Thread(target=self._look_for_standby, name="slow statement", daemon=True).start()
+                    look = self._watch(time.monotonic() - silent_since, look)
                 wanted = gen.send(ready)
         except StopIteration as done:
             result: Result = done.value
             return result
 
-    def _keep_deadline(self, silent: float) -> None:
+    def _watch(self, silent: float, look: _Look | None) -> _Look | None:
+        """Keep the deadline, and look at a slow server from another connection; return the newest look."""
+        self._keep_deadline(silent, look)
+        if look is None:
+            return _Look(self._look_for_standby) if silent > _SLOW_SECONDS else None
+        is_due = self.answer_seconds is None and look.is_over and look.age > _LOOK_EVERY
+        return _Look(self._look_for_standby) if is_due else look
+
+    def _keep_deadline(self, silent: float, look: _Look | None) -> None:
         if self.is_outdated:
             self.pgconn.finish()
             raise psycopg.OperationalError(
                 "a standby was promoted, and the server of this statement is the old primary"
             )
-        is_late = self.answer_seconds is not None and silent > self.answer_seconds
+        if self.answer_seconds is not None:
+            is_late = silent > self.answer_seconds
+        else:
+            is_late = look is not None and not look.is_over and look.age > _LOOK_SECONDS
         if is_late or (self._answer_by is not None and time.monotonic() > self._answer_by):
             self.pgconn.finish()
             why = f", because a commit waits for a synchronous standby ({self._standby})" if self._standby else ""
             raise psycopg.OperationalError(f"the server has not answered a statement for {silent:.0f} s{why}")
 
     def _look_for_standby(self) -> None:
-        """Warn if commits wait for a standby; it uses a thread and a connection of its own."""
+        """Warn if commits wait for a standby; it uses a connection of its own, and so ends if the server answers."""
         try:
             info = self.info
             pid, database = info.backend_pid, info.dbname  # this connection may be closed meanwhile
-            with psycopg.connect(info.dsn, password=info.password, autocommit=True, connect_timeout=5) as looking:
+            with psycopg.connect(
+                info.dsn, password=info.password, autocommit=True, connect_timeout=_LOOK_CONNECT_SECONDS
+            ) as looking:
                 found = looking.execute(_STANDBY, [pid]).fetchone()
         except psycopg.Error as error:
             LOG.debug("it is not known why a statement takes long: %s", error)

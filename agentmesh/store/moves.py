@@ -6,8 +6,8 @@ writes for a composite value, which it reads again exactly.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
@@ -21,7 +21,7 @@ from agentmesh.domain.ids import SessionId, beginning_with
 from agentmesh.sql import statement
 from agentmesh.store.call import scalar
 from agentmesh.store.errors import translated
-from agentmesh.store.pool import connect, is_direct
+from agentmesh.store.pool import connect, describe, is_direct
 
 if TYPE_CHECKING:
     from agentmesh.store.tx import Database
@@ -82,7 +82,8 @@ def begin(conn: Connection, session: SessionId, destination: str) -> UUID:
 
     Raise UnknownSession, SessionEnded if it is being erased, or SessionRunning.
     """
-    return scalar(conn, statement("moves.begin"), {"session": session, "destination": destination}, UUID)
+    with translated(_place(conn)):
+        return scalar(conn, statement("moves.begin"), {"session": session, "destination": destination}, UUID)
 
 
 def is_here(conn: Connection, move: UUID) -> bool:
@@ -101,7 +102,7 @@ def leave(leaving: Connection, arriving: Connection, move: UUID, session: Sessio
         offsets = number(arriving, move)
         rehearse(arriving, move)
         try:
-            with translated():
+            with translated(_place(leaving)):
                 depart(leaving, move, digests(arriving, move))
         except SessionChanged:
             if attempt == _COPIES - 1:
@@ -118,17 +119,28 @@ def copy(source: Connection, destination: Connection, move: UUID, session: Sessi
     """
     count = 0
     with source.transaction(), destination.transaction():
-        source.execute("set transaction isolation level repeatable read, read only")
         destination.execute(statement("moves.arrive"), {"move": move, "session": session, "source": name})
-        with destination.cursor() as cursor, cursor.copy(statement("moves.store_rows")) as arriving:
-            for relation in _values(source, "moves.relations"):
-                with source.cursor("leaving", row_factory=scalar_row) as leaving:
-                    leaving.itersize = _ROWS
-                    leaving.execute(statement("moves.rows"), {"session": session, "relation": relation})
-                    for n, text in enumerate(leaving):
-                        arriving.write_row((move, relation, n, text))
-                        count += 1
+        with (
+            destination.cursor() as cursor,
+            cursor.copy(statement("moves.store_rows")) as arriving,
+            closing(_snapshot(source, session)) as leaving,
+        ):
+            for relation, n, text in leaving:
+                arriving.write_row((move, relation, n, text))
+                count += 1
     return count
+
+
+def _snapshot(source: Connection, session: SessionId) -> Generator[tuple[str, int, str], None, None]:
+    """Yield a session's rows as the transaction that has just begun sees them: table, place in it, text."""
+    with translated(_place(source)):
+        source.execute("set transaction isolation level repeatable read, read only")
+        for relation in _values(source, "moves.relations"):
+            with source.cursor("leaving", row_factory=scalar_row) as leaving:
+                leaving.itersize = _ROWS
+                leaving.execute(statement("moves.rows"), {"session": session, "relation": relation})
+                for n, text in enumerate(leaving):
+                    yield relation, n, text
 
 
 def digests(conn: Connection, move: UUID) -> Mapping[str, str]:
@@ -200,6 +212,11 @@ def departed(conn: Connection, prefix: str) -> Departure | None:
     with conn.cursor(row_factory=class_row(Departure)) as cursor:
         found = cursor.execute(statement("moves.departed"), {"first": ids[0], "last": ids[1]}).fetchall()
     return found[0] if len({one.session_id for one in found}) == 1 else None
+
+
+def _place(conn: Connection) -> str:
+    """Return the place of the source, for messages: its errors would else be taken for the destination's."""
+    return "" if conn.closed else describe(conn.info.dsn)
 
 
 def _values(conn: Connection, name: str) -> list[Any]:

@@ -20,8 +20,9 @@ from agentmesh.store.pool import connect
 from agentmesh.store.tx import Database
 from tests.faults.cluster import cluster, shaken
 from tests.fixtures.engine import until
+from tests.fixtures.proxy import Proxy, proxy
 
-__all__ = ["cluster", "shaken"]
+__all__ = ["cluster", "proxy", "shaken"]
 
 
 def backend(connection: psycopg.Connection) -> int:
@@ -66,6 +67,46 @@ def test_a_statement_that_nobody_answers_ends_with_the_connection(database_url):
         with frozen(backend(connection)), pytest.raises(psycopg.OperationalError, match="not answered a statement"):
             answer(connection)
         assert connection.closed
+
+
+@pytest.fixture
+def hasty_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a statement that may take any time look at its server often, and not for long."""
+    for name, seconds in {"_SLOW_SECONDS": 0.1, "_LOOK_SECONDS": 0.5, "_LOOK_EVERY": 0.1}.items():
+        monkeypatch.setattr(deadline, name, seconds)
+
+
+def test_a_statement_that_may_take_any_time_ends_if_its_server_answers_nobody(proxy: Proxy, hasty_looks: None):
+    with connect(proxy.url, role="test") as connection:
+        connection.answer_seconds = None
+        proxy.fall_silent()
+        with pytest.raises(psycopg.OperationalError, match="not answered a statement"):
+            answer(connection)
+        assert connection.closed
+
+
+def test_a_statement_that_may_take_any_time_has_it_while_its_server_answers_others(
+    database_url: str, hasty_looks: None, monkeypatch: pytest.MonkeyPatch
+):
+    looks: list[None] = []
+    look = deadline.BoundedConnection._look_for_standby
+    monkeypatch.setattr(deadline, "_LOOK_SECONDS", 30.0)
+    with connect(database_url, role="test") as connection, connect(database_url, role="test") as holder:
+        connection.answer_seconds = None
+
+        def looked(held: deadline.BoundedConnection) -> None:
+            look(held)
+            looks.append(None)
+            if len(looks) == 3:
+                holder.execute("select pg_advisory_unlock(1)")
+
+        monkeypatch.setattr(deadline.BoundedConnection, "_look_for_standby", looked)
+        holder.execute("select pg_advisory_lock(1)")
+        connection.execute("set lock_timeout = 0")
+        connection.execute("set statement_timeout = 0")
+        connection.execute("select pg_advisory_lock(1)")
+        assert len(looks) >= 3
+        assert answer(connection) == 42
 
 
 @pytest.mark.slow

@@ -8,8 +8,10 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
 
 from agentmesh.domain.errors import (
+    DatabaseError,
     MoveOver,
     SchemaDiffers,
     SessionChanged,
@@ -23,6 +25,7 @@ from agentmesh.domain.states import PermissionMode
 from agentmesh.domain.timers import When
 from agentmesh.store import agents, context, mailbox, moves, person, schema, sessions, timers, todos
 from agentmesh.store.errors import translated
+from agentmesh.store.tx import Database
 from tests.fixtures.blocking import Stage
 from tests.fixtures.full_session import full_session
 from tests.fixtures.invariants import violations
@@ -84,6 +87,20 @@ def move(here: psycopg.Connection, there: psycopg.Connection, session: SessionId
     assert moves.unpack(there, this) == session
     moves.end(here, this)
     return dict(left.offsets)
+
+
+@pytest.mark.parametrize("missing", ["begin_move", "session_rows", "depart"])
+def test_an_error_of_the_source_names_the_source(conn: psycopg.Connection, there: psycopg.Connection, missing: str):
+    session = full_session(conn)
+    conn.execute(SQL("alter function agentmesh.{} rename to is_gone").format(Identifier(missing)))
+    with Database(conn.info.dsn, role="test") as source, Database(there.info.dsn, role="test") as destination:
+        name = f"{conn.info.dbname} at .*{missing}"
+        with (
+            pytest.raises(DatabaseError, match=f"^The database {name}"),
+            moves.patient_connection(source) as leaving,
+            moves.patient_connection(destination) as arriving,
+        ):
+            moves.leave(leaving, arriving, moves.begin(leaving, session, "there"), session, "here")
 
 
 def test_every_table_is_moved_or_stays_with_its_database(conn: psycopg.Connection):

@@ -19,6 +19,7 @@ from agentmesh.store import moves
 from tests.cli.conftest import CommandLine
 from tests.fixtures.engine import until
 from tests.fixtures.full_session import full_session
+from tests.fixtures.proxy import Proxy
 
 
 class Two(NamedTuple):
@@ -82,6 +83,7 @@ def is_stopped(conn: psycopg.Connection, table: str) -> bool:
     query = """
         select from pg_locks l join pg_stat_activity a using (pid)
         where not l.granted and l.relation = %s::regclass and a.application_name like 'agentmesh/%%'
+          and a.datname = current_database()
     """
     return conn.execute(query, [f"agentmesh.{table}"]).rowcount > 0
 
@@ -152,6 +154,49 @@ def test_a_move_that_somebody_calls_off_says_so_and_the_session_stays(am: Comman
         _, said = mover.communicate(timeout=50)
     assert (mover.returncode, said.decode().splitlines()[0]) == (1, "agentmesh: the move was called off")
     assert two.lives_in() == ["a"]
+    assert two.is_whole()
+    assert two.nothing_is_left()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_interrupted", [False, True], ids=["left alone", "interrupted"])
+def test_a_destination_that_freezes_amid_a_move_does_not_hold_it_for_ever(
+    am: CommandLine, two: Two, is_interrupted: bool
+):
+    door = Proxy(two.b.info.dsn)
+    try:
+        am.configure(f"[databases.a]\nurl = '{two.a.info.dsn}'\n[databases.b]\nurl = '{door.url}'\n")
+        with am.start("sessions", "move", str(two.session), "b") as mover:
+            with locked(two.b, "arrival_rows"):
+                until(partial(has_come, mover, two.b, "arrival_rows"), "the lock")
+                door.fall_silent()
+            if is_interrupted:
+                mover.send_signal(signal.SIGINT)
+            _, said = mover.communicate(timeout=150)
+        words = "the move was interrupted" if is_interrupted else "the server has not answered a statement for"
+        assert (mover.returncode, words in said.decode()) == (130 if is_interrupted else 1, True), said
+        assert "agentmesh sessions move --resume" in said.decode()
+        door.speak()
+        done = am("sessions", "move", "--resume", "--json")
+        assert (done.code, [one["outcome"] for one in done.data]) in ((0, ["stayed"]), (0, []))
+    finally:
+        door.close()
+    assert two.lives_in() == ["a"]
+    assert two.is_whole()
+    assert two.nothing_is_left()
+
+
+def test_a_person_who_interrupts_a_move_is_told_what_became_of_it(am: CommandLine, two: Two):
+    with am.start("sessions", "move", str(two.session), "b") as mover, locked(two.b, "arrival_rows"):
+        until(partial(has_come, mover, two.b, "arrival_rows"), "the lock")
+        mover.send_signal(signal.SIGINT)
+        _, said = mover.communicate(timeout=100)
+    assert mover.returncode == 130
+    session = str(two.session)[:8]
+    assert said.decode().splitlines() == [
+        "agentmesh: the move was interrupted",
+        f"  The session {session} has stayed in a.",
+    ]
     assert two.is_whole()
     assert two.nothing_is_left()
 
