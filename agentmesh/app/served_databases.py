@@ -135,7 +135,10 @@ class _Several:
         """Return a worker, not started."""
         from agentmesh.app.worker import make_worker
 
-        return make_worker(mesh, client=self._client, **self._how)
+        how = dict(self._how)
+        if tell := how.get("on_event"):
+            how["on_event"] = lambda words: tell(f"{mesh.settings.database}: {words}")
+        return make_worker(mesh, client=self._client, **how)
 
     def tell_served(self, name: str) -> None:
         """Say that a database which was away is served now."""

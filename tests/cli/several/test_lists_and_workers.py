@@ -192,6 +192,7 @@ def test_a_worker_serves_all_databases_and_joins_one_that_comes_back(am, urls):
                             "select array_agg(kind order by seq) from agentmesh.transcript where agent_id = %s", [root]
                         )
                     assert kinds[0][-1] == "assistant"
+                assert any(re.search(r"\bb: claimed root ", line) for line in told), "lines name their database"
                 assert am("worker", "--check").err.count("at work.") == 2
                 worker.send_signal(signal.SIGTERM)
                 assert worker.wait(30) == 0
