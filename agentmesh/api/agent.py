@@ -317,6 +317,7 @@ class Agent:
         """Take back its newest turn, in files and in its conversation; it must be idle. ``redo`` brings it back.
 
         If others have changed one of the files since, nothing is written, and the result's ``refused`` names them.
+        Until another turn has ended, ``output`` and ``wait`` still give the answer that was taken back.
         """
         from agentmesh.workspace import undo
 
