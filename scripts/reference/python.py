@@ -46,21 +46,14 @@ def _section(name: str, each: Any) -> str:
 
 def _signature(name: str, function: Any) -> str:
     signature = inspect.signature(function)
-    shown = ", ".join(_parameter(each) for each in signature.parameters.values() if each.name != "self")
+    bare = [each.replace(annotation=each.empty) for each in signature.parameters.values() if each.name != "self"]
+    shown = inspect.Signature(bare)
     result = (
         ""
         if signature.return_annotation in (None, "None", inspect.Signature.empty)
         else f" → {signature.return_annotation}"
     )
-    return code(f"{name}({shown}){result}")
-
-
-def _parameter(each: inspect.Parameter) -> str:
-    stars = "*" * (each.kind == each.VAR_POSITIONAL) + "**" * (each.kind == each.VAR_KEYWORD)
-    default = each.default
-    plain = default is None or isinstance(default, str | int | float | tuple)
-    given = "" if default is inspect.Parameter.empty else f" = {default!r}" if plain else " = ..."
-    return f"{stars}{each.name}{given}"
+    return code(f"{name}{shown}{result}")
 
 
 def _paragraphs(each: Any) -> str:

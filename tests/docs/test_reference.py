@@ -74,3 +74,10 @@ def test_every_option_of_a_command_says_what_it_is_for():
         if option.param_type_name == "option" and not getattr(option, "help", None)
     ]
     assert silent == []
+
+
+def test_arguments_that_are_only_given_by_name_or_by_place_are_marked_so():
+    listed = python.python()
+    assert "`run(prompt, *, timeout=None, images=()) → str`" in listed
+    assert "`tool(function=None, /, *, effect='write', name=None) → " in listed
+    assert "`wait(*who, timeout=None) → WaitResult`" in listed
