@@ -53,7 +53,8 @@ def blame(path: str, *, agent: str | None, as_json: bool, place: PlaceOptions) -
     names = [_who(line) for line in lines]
     width, digits = max(map(len, names)), len(str(len(lines)))
     for number, (name, line) in enumerate(zip(names, lines, strict=True), 1):
-        print(f"{name:<{width}}  {_at(line):11}  {number:>{digits}} {visible(line.text)}".rstrip())
+        text = visible(line.text.removesuffix("\r"))  # in a file with CRLF every line has one
+        print(f"{name:<{width}}  {_at(line):11}  {number:>{digits}} {text}".rstrip())
 
 
 def _who(line: Line) -> str:

@@ -228,6 +228,16 @@ def test_what_has_changed_while_a_person_was_asked_is_asked_again(shop: Shop):
     assert (shop.folder / "last.md").exists()
 
 
+def test_blame_shows_the_lines_of_a_file_with_crlf_as_others(shop: Shop):
+    (shop.folder / "windows.txt").write_bytes(b"one\r\ntwo\rhalves\r\n")
+    shop.fork("writer")
+    shop("merge", "writer", "--yes")
+    assert [line.split(maxsplit=1)[1] for line in shop("blame", "windows.txt").out.splitlines()] == [
+        "one",
+        "two\\u000dhalves",
+    ]
+
+
 def test_files_are_named_from_where_one_is_and_a_wrong_name_is_refused(shop: Shop):
     shop.fork("writer")
     shop("merge", "writer", "--yes")
