@@ -570,8 +570,10 @@ def test_amounts_out_of_range_are_refused(mesh: Mesh, amount: float):
         cap(mesh, amount)
 
 
-@pytest.mark.parametrize(("unit", "amount"), [("usd", "0.0000004"), ("tokens", "0.4")])
-def test_a_cap_that_would_be_rounded_to_nothing_is_refused(mesh: Mesh, unit: str, amount: str):
+@pytest.mark.parametrize(
+    ("unit", "amount"), [("usd", "0.0000004"), ("tokens", "0.4"), ("usd", "0.0000005"), ("tokens", "0.5")]
+)
+def test_a_cap_of_less_than_the_least_is_refused(mesh: Mesh, unit: str, amount: str):
     with pytest.raises(BadArgument, match="less than the least"):
         mesh.run(lambda conn: conn.execute("select agentmesh.set_budget(%s, %s, %s)", [mesh.session, unit, amount]))
 

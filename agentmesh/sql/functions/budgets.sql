@@ -502,7 +502,7 @@ begin
     perform agentmesh.refuse('AM004', format('%s is no unit of a budget', quote_literal(left(coalesce(unit, ''), 20))), 'Give tokens or usd.');
   elsif not amount between 0 and (case unit when 'usd' then 1e7 else 1e15 end) then
     perform agentmesh.refuse('AM004', format('a budget of %s %s is out of range', amount, unit), 'Give 0 or more, at most 10 million USD or 1e15 tokens.');
-  elsif amount > 0 and round(amount, case unit when 'usd' then 6 else 0 end) = 0 then
+  elsif amount > 0 and amount < (case unit when 'usd' then 0.000001 else 1 end) then
     perform agentmesh.refuse('AM004', format('a budget of %s %s is less than the least', amount, unit), 'Give 0, or at least 0.000001 USD or 1 token.');
   end if;
   if agent is null then
