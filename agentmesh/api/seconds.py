@@ -20,4 +20,4 @@ def seconds_of(value: object, what: str) -> float | None:
         return value.total_seconds()
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max:
         return float(value)
-    raise UsageError(f"{what} is no span of time", hint="Give seconds, or a timedelta.")
+    raise UsageError(f"{what} is no span of time", hint="Give seconds or a timedelta, or leave it out (None).")

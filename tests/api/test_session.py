@@ -605,9 +605,11 @@ def test_a_time_limit_that_is_none_is_refused_before_anything_happens(rig: Rig, 
         lambda: session.root.wait_for(timeout=wrong),
         lambda: list(session.events(timeout=wrong)),
         lambda: session.wait(timeout=float("nan")),
+        lambda: session.wait(timeout=float("inf")),
     ):
-        with pytest.raises(UsageError, match="timeout is no span of time"):
+        with pytest.raises(UsageError, match="timeout is no span of time") as refused:
             use()
+        assert refused.value.hint == "Give seconds or a timedelta, or leave it out (None)."
     assert session.root.conversation() == []
     assert len(session.list_agents(everybody=True)) == 1
     assert session.wait(timeout=timedelta(seconds=5)).outcome == "complete"
