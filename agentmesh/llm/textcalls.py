@@ -105,6 +105,11 @@ class _Block(NamedTuple):
     def is_read(self) -> bool:
         return self.piece.is_whole and all(value.calls for value in self.values)
 
+    @property
+    def is_like_a_call(self) -> bool:
+        """Whether it is broken, or has a call or the form of one."""
+        return not self.values or any(value.calls or value.is_near for value in self.values)
+
 
 def read(reply: Reply, request: ChatRequest, taken_ids: Callable[[], Collection[str]], seed: bytes) -> Reply:
     """Return the reply with the calls in its text, and the text as a note; mark it if a call was not read."""
@@ -232,12 +237,9 @@ def _unread(blocks: Sequence[_Block], words: str, *, is_shown: bool, is_near: bo
     """Return the certainty that an answer without a readable call is meant as one."""
     if any(block.piece.kind is Kind.TAG for block in blocks):
         return Unread.PERHAPS if is_shown else Unread.CALL
-    values = [value for block in blocks for value in block.values]
-    if is_near or not all(block.values for block in blocks) or any(value.calls or value.is_near for value in values):
-        kinds = {block.piece.kind for block in blocks}
-        is_flat = any(value.is_flat for value in values)
-        is_beside = Kind.QUOTED in kinds or (bool(words) and (is_flat or Kind.FENCE in kinds))
-        return Unread.PERHAPS if is_shown or is_beside or not blocks else Unread.CALL
+    if is_near or any(block.is_like_a_call for block in blocks):
+        is_made = bool(blocks) and not is_shown and _are_made(blocks, words)
+        return Unread.CALL if is_made else Unread.PERHAPS
     return Unread.PERHAPS if blocks and not words else Unread.NOTHING
 
 
