@@ -67,7 +67,9 @@ language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = 
 declare
   answered agentmesh.mail;
 begin
-  perform agentmesh.require_agent(null, null) where addressee.reply_to is null;
+  if addressee.reply_to is null then
+    perform agentmesh.require_agent(null, null);
+  end if;
   select * into answered from agentmesh.mail m where m.id = addressee.reply_to;
   perform agentmesh.require_answerable(addressee.sender, answered.session_id, addressee.reply_to);
   if answered.sender is not distinct from addressee.sender then

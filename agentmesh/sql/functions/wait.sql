@@ -95,6 +95,8 @@ begin
   end if;
 end $$;
 
+comment on function agentmesh.require_wait_arguments is 'Refuse an impossible timeout or list of agents.';
+
 create function agentmesh.are_targets(targets jsonb) returns boolean
 language plpgsql immutable as $$
 begin
@@ -108,8 +110,6 @@ begin
 end $$;
 
 comment on function agentmesh.are_targets is 'Return whether this is a list of agents as wait takes it, or null.';
-
-comment on function agentmesh.require_wait_arguments is 'Refuse an impossible timeout or list of agents.';
 
 create function agentmesh.is_inside_this_wait(me agentmesh.agents, caller agentmesh.caller) returns boolean
 language plpgsql as $$
