@@ -194,15 +194,17 @@ class Mesh:
 
         See ``agentmesh.tool``. Call it before the first worker. Raise UsageError if the function cannot become a tool.
         """
+        from agentmesh.api.context import ToolContext
+        from agentmesh.api.functions import signature
         from agentmesh.api.tools import PythonTool
 
         def register(declared: Callable[..., Any]) -> Callable[..., Any]:
             wanted = declaring.declared(declared, effect, name)
-            made = PythonTool(declared, self._runtimes.first, wanted)
-            self._check_new(made.name, self._runtimes.first.core.tool_names(), "tool")
+            known = signature(declared, ToolContext, wanted.name)
+            self._check_new(known.name, self._runtimes.first.core.tool_names(), "tool")
 
             def give(runtime: Runtime) -> None:
-                runtime.core.own_tools[made.name] = PythonTool(declared, runtime, wanted)
+                runtime.core.own_tools[known.name] = PythonTool(declared, runtime, known, wanted.effect)
 
             self._runtimes.give(give)
             return declared

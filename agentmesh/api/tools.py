@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import to_jsonable_python
 
 from agentmesh.api.context import ToolContext
-from agentmesh.api.functions import OwnArgs, signature
+from agentmesh.api.functions import OwnArgs, Signature
 from agentmesh.domain.errors import AgentmeshError
 from agentmesh.domain.log import logger
 from agentmesh.domain.text import clip, one_line
@@ -18,7 +18,7 @@ from agentmesh.engine.tool import Effect, ToolError
 from agentmesh.engine.tool import ToolContext as EngineContext
 
 if TYPE_CHECKING:
-    from agentmesh.api.declaring import Declared
+    from agentmesh.api.declaring import Effects
     from agentmesh.api.runtime import Runtime
 
 LOG = logger(__name__)
@@ -27,13 +27,11 @@ LOG = logger(__name__)
 class PythonTool:
     """A function in the form of the engine's tools."""
 
-    def __init__(self, function: Callable[..., Any], runtime: Runtime, wanted: Declared) -> None:
-        """Raise UsageError if the function cannot become a tool."""
-        known = signature(function, ToolContext, wanted.name)
+    def __init__(self, function: Callable[..., Any], runtime: Runtime, known: Signature, effect: Effects) -> None:
         self.name = known.name
         self.description = known.description
         self.args = known.args
-        self.effect = Effect.READ if wanted.effect == "read" else Effect.WRITE
+        self.effect = Effect.READ if effect == "read" else Effect.WRITE
         self._context = known.context
         self._function = function
         self._runtime = runtime
