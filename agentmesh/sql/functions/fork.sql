@@ -259,6 +259,7 @@ create function agentmesh.require_room(parent agentmesh.agents, session agentmes
 language plpgsql set jit = off set enable_bitmapscan = off set enable_seqscan = off set enable_sort = off as $$
 declare
   living integer;
+  working integer;
   refusal jsonb;
 begin
   if parent.depth >= session.max_depth then
@@ -272,26 +273,24 @@ begin
   -- Every agent that is made raises tree_version: if fewer were ever made than may live, no counting is needed.
   if session.tree_version > session.max_children then
     select count(*) into living from agentmesh.agents a where a.parent_id = parent.id and agentmesh.counts(a);
+    if living >= session.max_children then
+      perform agentmesh.refuse('AM033', format('%s has %s living children, the limit of the session (max_children)', agentmesh.label(parent), living),
+        agentmesh.idle_children_hint(parent.id));
+    end if;
   end if;
-  if living >= session.max_children then
-    perform agentmesh.refuse('AM033', format('%s has %s living children, the limit of the session (max_children)', agentmesh.label(parent), living),
-      agentmesh.idle_children_hint(parent.id));
-  end if;
-  living := null;
   if session.tree_version >= session.max_agents then
-    select count(*) into living from agentmesh.agents a where a.session_id = session.id and a.status = 'running';
+    select count(*) into working from agentmesh.agents a where a.session_id = session.id and a.status = 'running';
+    if working >= session.max_agents then
+      perform agentmesh.refuse('AM034', format('%s agents of the session work or wait, its limit (max_agents)', working),
+        'Do not retry. Wait until some of them have ended their work, or do it yourself.');
+    end if;
   end if;
-  if living >= session.max_agents then
-    perform agentmesh.refuse('AM034', format('%s agents of the session work or wait, its limit (max_agents)', living),
-      'Do not retry. Wait until some of them have ended their work, or do it yourself.');
-  end if;
-  living := null;
   if session.tree_version >= agentmesh.most_living(session) then
     select count(*) into living from agentmesh.agents a where a.session_id = session.id and a.status <> 'dead' and agentmesh.counts(a);
-  end if;
-  if living >= agentmesh.most_living(session) then
-    perform agentmesh.refuse('AM039', format('the session has %s living agents, its limit (max_living)', living),
-      agentmesh.idle_children_hint(parent.id));
+    if living >= agentmesh.most_living(session) then
+      perform agentmesh.refuse('AM039', format('the session has %s living agents, its limit (max_living)', living),
+        agentmesh.idle_children_hint(parent.id));
+    end if;
   end if;
   refusal := agentmesh.budget_refusal(parent, session);
   if refusal is not null then
