@@ -145,7 +145,7 @@ class Agent:
         made = within(trees.fork, core, self.id, name, prompt, own=own, shape=shape, report=report)
         child = self._link.run(agents.get, made, idempotent=True)
         if prompt is not None:
-            self._link.ensure_served()
+            self._link.try_to_serve()
         return Agent(self._link, Ref(child.id, child.name))
 
     @overload
@@ -218,7 +218,7 @@ class Agent:
         known = self._attached(images) if images else ()
         what = (message, key, None, known)
         sent = self._link.run(mailbox.send, None, self.id, *what, urgent=urgent, reply_to=reply_to, idempotent=True)
-        self._link.ensure_served()
+        self._link.try_to_serve()
         return sent
 
     def send_later(
@@ -250,7 +250,7 @@ class Agent:
         when = When(at, seconds_of(after, "after"), seconds_of(every, "every"), cron)
         what = (message, when, None, key, known)
         timer = self._link.run(timers.send_later, None, self.id, *what, idempotent=True)
-        self._link.ensure_served()
+        self._link.try_to_serve()
         return timer
 
     def _attached(self, paths: Sequence[str | Path]) -> Sequence[Mapping[str, Any]]:
@@ -310,7 +310,7 @@ class Agent:
         core = self._link.runtime.core
         result = trees.merge(core, session, self.id, down=down, check=check, preview=preview)
         if not preview:
-            self._link.ensure_served()
+            self._link.try_to_serve()
         return result
 
     def undo(self, *, files: bool = True, conversation: bool = True) -> Undone:

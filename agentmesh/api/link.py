@@ -70,13 +70,9 @@ class SessionLink:
         found = self.run(agents.view, self.session, idempotent=True)
         return [one for one in found if everybody or one.died_at is None]
 
-    def ensure_served(self, *, must: bool = False) -> None:
-        """Make sure that a worker serves the session; with ``must`` raise UsageError if none does and none will."""
-        try:
-            self.runtime.ensure_served(self.session, self.root, must=must)
-        except UnknownAgent:
-            self.require_still()
-            raise
+    def try_to_serve(self) -> None:
+        """Start a worker if none serves the session."""
+        self._serve(self.runtime.try_to_serve)
 
     def wait(self, listed: Sequence[AgentId], timeout: Span | None) -> WaitResult:
         """Wait until these agents (none listed: all) are idle or dead, or the time is up."""
@@ -114,8 +110,15 @@ class SessionLink:
                 take_back()
 
     def serve(self, first: bool) -> None:
-        """Make sure that a worker runs the awaited agents; for the ``first`` look it is required."""
-        self.ensure_served(must=first)
+        """Start a worker if none runs the awaited agents; for the ``first`` look it is required."""
+        self._serve(self.runtime.require_served if first else self.runtime.try_to_serve)
+
+    def _serve(self, serve: Callable[[SessionId, AgentId], None]) -> None:
+        try:
+            serve(self.session, self.root)
+        except UnknownAgent:
+            self.require_still()
+            raise
 
     def check(self) -> None:
         """Raise Interrupted if the mesh was closed, or the waiting tool was stopped."""

@@ -175,7 +175,8 @@ class Mesh:
 
     def ensure_served(self, session: Session, *, must: bool = False) -> None:
         """Make sure that a worker serves the session; with ``must`` raise UsageError if none does and none will."""
-        self._runtimes.of_session(session.id).ensure_served(session.id, session.root.id, must=must)
+        runtime = self._runtimes.of_session(session.id)
+        (runtime.require_served if must else runtime.try_to_serve)(session.id, session.root.id)
 
     # Tools and types of the program's own
 

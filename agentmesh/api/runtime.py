@@ -68,27 +68,36 @@ class Runtime:
         row = self._row(session)
         return self._problem(row) is None and self.core.ensure_served(row).started
 
-    def ensure_served(self, session: SessionId, root: AgentId, *, must: bool = False) -> None:
-        """Make sure that a worker serves the session; with ``must`` raise UsageError if none does and none will."""
+    def try_to_serve(self, session: SessionId, root: AgentId) -> None:
+        """Start a worker if none serves the session. One of this process serves it; nothing is looked up then."""
         with self._lock:
             runs_here = any(serves in (None, session) for serves in self._own)
-        if runs_here and not must:
-            return
+        if not runs_here:
+            self._serve(session, root)
+
+    def require_served(self, session: SessionId, root: AgentId) -> None:
+        """Start a worker if the database knows none that serves the session; raise UsageError if none will."""
+        if obstacle := self._serve(session, root):
+            raise obstacle
+
+    def _serve(self, session: SessionId, root: AgentId) -> UsageError | None:
+        """Start a worker if none serves the session; return why none will."""
         serving = self.core.serving
         if serving.is_served(session, serving.root_model(root).partition("/")[0]):
-            return
+            return None
         row = self._row(session)
-        problem = self._problem(row)
-        if problem is None and self._background_workers:
-            try:
-                self.core.ensure_served(row)
-            except (AgentmeshError, OSError) as error:
-                LOG.warning("no worker could be started for session %s: %s", session, error)
-            self._tell_failure(session)
-        elif must:
-            raise problem or UsageError(
+        if problem := self._problem(row):
+            return problem
+        if not self._background_workers:
+            return UsageError(
                 f"no worker serves session {short(session)}", hint="with mesh.worker(): runs its agents here."
             )
+        try:
+            self.core.ensure_served(row)
+        except (AgentmeshError, OSError) as error:
+            LOG.warning("no worker could be started for session %s: %s", session, error)
+        self._tell_failure(session)
+        return None
 
     def _tell_failure(self, session: SessionId) -> None:
         """Log why the worker that was started for a session has ended, once for each reason: it is tried again."""

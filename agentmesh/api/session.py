@@ -232,7 +232,7 @@ class Session:
         words |= {"reason": reason} if reason is not None else {}
         words |= {"arguments": dict(arguments)} if arguments is not None else {}
         self._link.run(requests.answer, request.id, words, f"{self._link.runtime.core.place.os_user} (Python)")
-        self._link.ensure_served()
+        self._link.try_to_serve()
 
     # Commands in the background, and the work that agents share
 

@@ -29,5 +29,5 @@ def send_to_several(
     else:
         whom = [find_agent(link, one).id for one in to]
     sent = link.run(send_many, None, whom, message, key, around=link.root, urgent=urgent, idempotent=True)
-    link.ensure_served()
+    link.try_to_serve()
     return [MailId(one.message_id) for one in sent]
