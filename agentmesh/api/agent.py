@@ -39,9 +39,9 @@ from agentmesh.store.peek import Peeked, peek
 if TYPE_CHECKING:
     from agentmesh.api.forms import Form, Model
     from agentmesh.api.link import SessionLink
+    from agentmesh.api.options import TaskOptions
     from agentmesh.api.own_wait import OwnWaitResult
     from agentmesh.api.resting import Waited
-    from agentmesh.api.tasking import TaskOptions
     from agentmesh.domain.changes import Change
     from agentmesh.workspace.results import MergeResult, Undone
 
@@ -180,9 +180,10 @@ class Agent:
 
         Raise ModelError, LimitReached or Interrupted if there is no answer. If the time is up, raise Timeout.
         """
-        shape: dict[str, Any] = {"model": model, "tools": tools, "effort": effort, "schema": schema, "check": check}
         seconds = seconds_of(timeout, "timeout")
-        child = self.fork(name or type, prompt, type=type, **shape)
+        child = self.fork(
+            name or type, prompt, type=type, model=model, tools=tools, effort=effort, schema=schema, check=check
+        )
         try:
             ended = child.wait(seconds)
             if ended.status == AgentStatus.RUNNING:

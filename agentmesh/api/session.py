@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from agentmesh.api.agent import Agent, Who, find_agent
 from agentmesh.api.board import Board
@@ -27,7 +27,7 @@ from agentmesh.store.processes import Process, ProcessWithOutput
 
 if TYPE_CHECKING:
     from agentmesh.api.events import Event
-    from agentmesh.api.forms import Form
+    from agentmesh.api.options import ForkOptions
     from agentmesh.api.own_wait import OwnWaitResult
     from agentmesh.api.resting import WaitResult
     from agentmesh.api.runtime import Runtime
@@ -69,25 +69,10 @@ class Session:
     # The verbs
 
     def fork(
-        self,
-        name: str,
-        prompt: str | None = None,
-        *,
-        parent: Who = "root",
-        workspace: Literal["shared", "own"] | None = None,
-        model: str | None = None,
-        tools: Sequence[str] | None = None,
-        context: str | None = None,
-        schema: Form | None = None,
-        check: str | None = None,
-        type: str | None = None,  # noqa: A002  the verb's own name
-        report: bool = False,
-        effort: str | None = None,
+        self, name: str, prompt: str | None = None, *, parent: Who = "root", **options: Unpack[ForkOptions]
     ) -> Agent:
-        """Make a child that inherits the parent's conversation: see ``Agent.fork``."""
-        shape: dict[str, Any] = {"model": model, "tools": tools, "context": context, "schema": schema, "check": check}
-        shape |= {"type": type, "report": report, "effort": effort}
-        return self.agent(parent).fork(name, prompt, workspace=workspace, **shape)
+        """Make a child that inherits the parent's conversation; the options are those of ``Agent.fork``."""
+        return self.agent(parent).fork(name, prompt, **options)
 
     def merge(self, who: Who, *, check: str | None = None, preview: bool = False) -> MergeResult:
         """Merge the files of an agent's own tree into what it was made from: see ``Agent.merge``."""
