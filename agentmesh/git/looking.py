@@ -7,7 +7,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -82,36 +82,41 @@ class WorkspaceIndex:
             self._become(before)
         edits: dict[str, Entry | None] = {}
         left_out: set[str] = set()
-        old: dict[str, Entry | None] = {}
         begun_with, last, now = self._tree, self._looked_at(), time.time_ns()
-        gone = set()
         deltas = self._differences(left_out)
-        # A file that was renamed and then written is told from one that somebody had there only if none has gone.
-        was_there = (
-            earlier.is_older if any(each.status == DeltaStatus.DELETED for each in deltas) else earlier.was_there
-        )
         for delta in deltas:
             self._take(delta, edits, left_out)
-            path = os.fsdecode(delta.new_file.raw_path)
-            if delta.status != DeltaStatus.UNTRACKED:
-                gone.add(delta.old_file.id.raw)
-            elif path in edits and (path in self._large or was_there(self._place.top / path, last)):
-                old[path] = edits[path]
-            elif (
-                path in edits
-                and path[: path.rfind(".")] not in edits
-                and earlier.is_packed(self._place.top / path, last)
-            ):
-                old[path] = edits[path]  # unless what it was made from is in a snapshot
-        moved = {path for path, entry in old.items() if entry and entry.id in gone}
-        unmade = {path: entry for path, entry in old.items() if path not in moved}
-        apart = tree_objects.edited(self._view, self._tree, unmade) if unmade else None
+        unmade = self._unmade(deltas, edits, last)
+        with_unmade = tree_objects.edited(self._view, self._tree, unmade) if unmade else None
         tree = tree_objects.edited(self._view, self._tree, edits)
         _note_files(self._place, self._view, edits)
         self._note(tree, len(edits))
         self._large = {path for path in left_out if not path.endswith("/")}
         self._looked_file.write_text(f"{begun_with} {last or 0} {tree} {now}\n")
-        return Seen(tree, left_out | self._submodules(), apart)
+        return Seen(tree, left_out | self._submodules(), with_unmade)
+
+    def _unmade(
+        self, deltas: Collection[pygit2.DiffDelta], edits: Mapping[str, Entry | None], last: int | None
+    ) -> dict[str, Entry | None]:
+        """Return those of the new files that were there at the last look already, so that nobody has made them since.
+
+        One with the content of a file that has gone or changed was moved by somebody.
+        """
+        # A file that was renamed and then written is told from one that somebody had there only if none has gone.
+        has_lost = any(each.status == DeltaStatus.DELETED for each in deltas)
+        was_there = earlier.is_older if has_lost else earlier.was_there
+
+        def is_older(path: str) -> bool:
+            file = self._place.top / path
+            if path in self._large or was_there(file, last):
+                return True
+            is_of_snapshot = path[: path.rfind(".")] in edits  # what it would have been packed from
+            return not is_of_snapshot and earlier.is_packed(file, last)
+
+        lost = {each.old_file.id.raw for each in deltas if each.status != DeltaStatus.UNTRACKED}
+        new = (os.fsdecode(each.new_file.raw_path) for each in deltas if each.status == DeltaStatus.UNTRACKED)
+        old = {path: edits[path] for path in new if path in edits and is_older(path)}
+        return {path: entry for path, entry in old.items() if not (entry and entry.id in lost)}
 
     def _looked_at(self) -> int | None:
         """Return when the last look at all files began, by any process, in nanoseconds.
