@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -14,7 +14,7 @@ from agentmesh.cli.attached import References, attached
 from agentmesh.cli.limits import changes_of, limit_options
 from agentmesh.cli.options import image_option, json_option, place_options, text_argument
 from agentmesh.cli.parameter_types import NAMED, Number
-from agentmesh.cli.piped import PATIENCE, beside_prompt, has_input, joined
+from agentmesh.cli.piped import PATIENCE, Piped, beside_prompt, has_input, joined
 from agentmesh.cli.place import PlaceOptions, here
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.serving import require_provider
@@ -75,13 +75,19 @@ _SECONDS = Number(min=0, min_open=True)
 def run(
     prompt: str | None,
     *,
+    model: str | None,
     go_on: bool,
     resume: str | None,
+    permission_mode: str | None,
+    allow: tuple[str, ...],
     timeout: float | None,
+    max_cost: float | None,
+    concurrency: int | None,
+    title: str,
     images: tuple[str, ...],
     as_json: bool,
     place: PlaceOptions,
-    **new: Any,
+    **limits: str | None,
 ) -> int:
     """Give PROMPT (`-` or a pipe: stdin) to a new mesh, run its agents, and print the root's last answer.
 
@@ -95,40 +101,30 @@ def run(
     With --resume or --continue, and without a PROMPT, agents that had not finished work on, and the root's last turn
     is run again if it failed or was interrupted.
     """
-    which = resume or place.session
-    is_new = not (go_on or which)
     if resume and (go_on or place.session):
         raise UsageError("--resume, --continue and --session each name the session to go on with; give one of them.")
-    if not is_new and (given := [name for name in ("model", "max_cost", "title") if new[name] not in (None, "")]):
-        options = " and ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise UsageError(f"{options} cannot be changed in an existing session.", hint="Leave it out.")
-    allowed = [allow_rule(rule) for rule in new["allow"]]
-    limits = changes_of({name: new[name] for name in ("max_turns", "max_seconds")})
-    is_told = bool(prompt is not None or images or is_new or has_input())
-    text = text_argument(prompt, "prompt", patience=min(timeout or PATIENCE, PATIENCE)) if is_told else None
-    piped = beside_prompt(timeout) if prompt not in (None, "-") else None
-    flags = {"max_cost_usd": new["max_cost"], "concurrency": new["concurrency"]}
+    place = place._replace(session=resume or place.session)
+    is_new = not (go_on or place.session)
+    if not is_new:
+        _refuse_changes(model=model, max_cost=max_cost, title=title)
+    allowed = [allow_rule(rule) for rule in allow]
+    changes = changes_of(limits)
+    asked = _read_prompt(prompt, timeout, is_needed=is_new or bool(images))
     conceal_process()
     import_ahead()
-    place = place._replace(session=which)
-    with place.mesh("run", begins=is_new, pool_size=POOL_SIZE, **flags) as mesh:
-        mode = PermissionMode(new["permission_mode"]) if new["permission_mode"] else None
+    settings: dict[str, Any] = {"max_cost_usd": max_cost, "concurrency": concurrency}
+    with place.mesh("run", begins=is_new, pool_size=POOL_SIZE, **settings) as mesh:
+        mode = PermissionMode(permission_mode) if permission_mode else None
         if is_new:
-            model = new["model"] or _model_of(mesh, prompt)
-            session = mesh.start_session(here(), model=model, title=new["title"] or _title(text or ""), mode=mode)
+            model = model or _model_of(mesh, asked.argument)
+            session = mesh.start_session(here(), model=model, title=title or _title(asked.text or ""), mode=mode)
         else:
             session = _resumed(mesh, place, mode)
-        _set_limits(mesh, session, limits)
+        _set_limits(mesh, session, changes)
         allow_for_session(mesh, session, allowed)
         _remark(mesh, session)
-        words = "" if prompt in (None, "-") else prompt
-        if text and prompt and prompt.startswith("/"):
-            text, words, _ = _expanded(mesh, session, text, is_new=is_new)
-        shown = attached(mesh, session, session.root_id, words, images)
-        if text and piped:
-            text = joined(text, piped)
-        how = {"concurrency": new["concurrency"], "timeout": timeout}
-        return _run(mesh, session, text, shown, **how, as_json=as_json)
+        text, shown = _message(mesh, session, asked, images, is_new=is_new)
+        return _run(mesh, session, text, shown, concurrency=concurrency, timeout=timeout, as_json=as_json)
 
 
 @click.command()
@@ -150,6 +146,32 @@ def demo(timeout: float | None, *, as_json: bool, place: PlaceOptions) -> int:
         code = _run(mesh, session, DEMO_PROMPT, (), concurrency=None, timeout=timeout, as_json=as_json)
     say('With a real model:  OPENAI_BASE_URL=... OPENAI_API_KEY=... agentmesh run --model NAME "prompt"')
     return code
+
+
+class _Prompt(NamedTuple):
+    """What the user asks for."""
+
+    text: str | None
+    """Given as an argument or by stdin; None: agents only go on with what is unfinished."""
+    argument: str
+    """The text if it is an argument: only there `/NAME` is a command and `@` names an image."""
+    piped: Piped | None
+    """What was piped in besides an argument."""
+
+
+def _read_prompt(prompt: str | None, timeout: float | None, *, is_needed: bool) -> _Prompt:
+    """Read all that the user asks for; raise UsageError if a text is needed and there is none."""
+    is_given = is_needed or prompt is not None or has_input()
+    text = text_argument(prompt, "prompt", patience=min(timeout or PATIENCE, PATIENCE)) if is_given else None
+    argument = "" if prompt in (None, "-") else prompt
+    return _Prompt(text, argument, beside_prompt(timeout) if argument else None)
+
+
+def _refuse_changes(**given: str | float | None) -> None:
+    """Refuse options that only a new session can have."""
+    if names := [name for name, value in given.items() if value not in (None, "")]:
+        options = " and ".join(f"--{name.replace('_', '-')}" for name in names)
+        raise UsageError(f"{options} cannot be changed in an existing session.", hint="Leave it out.")
 
 
 def _resumed(mesh: Mesh, place: PlaceOptions, mode: PermissionMode | None) -> Session:
@@ -310,11 +332,22 @@ def _remark(mesh: Mesh, session: Session) -> None:
         complain(line)
 
 
-def _model_of(mesh: Mesh, prompt: str | None) -> str | None:
+def _message(
+    mesh: Mesh, session: Session, prompt: _Prompt, paths: Sequence[str], *, is_new: bool
+) -> tuple[str | None, References]:
+    """Return the text and the images to send: custom commands are expanded, and text that was piped in is added."""
+    text, words = prompt.text, prompt.argument
+    if text and words.startswith("/"):
+        text, words, _ = _expanded(mesh, session, text, is_new=is_new)
+    images = attached(mesh, session, session.root_id, words, paths)
+    return joined(text, prompt.piped) if text and prompt.piped else text, images
+
+
+def _model_of(mesh: Mesh, prompt: str) -> str | None:
     """Return the model that a custom command asks for: a new session has no other conversation."""
     from agentmesh.config.custom_commands import called
 
-    found = called(prompt or "", mesh.custom_commands(here()).now())
+    found = called(prompt, mesh.custom_commands(here()).now())
     return found[0].model or None if found else None
 
 
