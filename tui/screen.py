@@ -289,10 +289,13 @@ class MainScreen(Screen[None]):
             self.say("No agent asks you anything", "$dim")
 
     def action_interrupt(self) -> None:
-        """Close the completions, or leave an entry; else interrupt, and at the second press offer the subtree."""
+        """Close the completions, or leave an entry; else interrupt, and at the second press offer the subtree.
+
+        Right after a dialog it does nothing: who leaves several by Esc, or one as it closes, means no agent.
+        """
         if isinstance(self.focused, EntryView):
             self.action_to_prompt()
-        elif not self.composer.prompt.close_completion():
+        elif not self.composer.prompt.close_completion() and not self.presenter.was_just_left():
             self.interrupt_key.press()
 
     def action_quit_or_copy(self) -> None:

@@ -29,7 +29,7 @@ from agentmesh.tui.session.messages import RequestSettled
 from agentmesh.tui.widgets.formats import rule_text
 from agentmesh.tui.widgets.lines import plain
 from tests.tui.faces import asking, board, face, id_of, request
-from tests.tui.piloting import Puppet, Show, puppet
+from tests.tui.piloting import Puppet, Show, asked, puppet
 from tests.tui.with_defaults import status_line
 
 ONE, TWO, THREE = request("alpha"), request("beta", number=2), request("gamma", number=3)
@@ -730,6 +730,22 @@ def test_later_puts_all_aside_and_a_key_or_a_command_brings_them_back():
         await show.board(asking("alpha", ONE), asking("beta", TWO), asking("gamma", THREE))
         await opened(show)
         await show.sees("gamma asks", "3 of 3")
+
+    puppet(scene)
+
+
+def test_a_further_escape_right_after_a_dialog_interrupts_nobody(monkeypatch):
+    async def scene(show: Show) -> None:
+        await show.board(face("root", None, "running"), asking("alpha", ONE))
+        await opened(show)
+        await press(show, "escape")
+        await closed(show)
+        monkeypatch.setattr("agentmesh.tui.requests.presenter.GRACE", 3600.0)  # however busy the machine is
+        await press(show, "escape", "escape")
+        assert asked(show) == []
+        monkeypatch.setattr("agentmesh.tui.requests.presenter.GRACE", 0.0)
+        await press(show, "escape")
+        assert asked(show) == [Call("interrupt")]
 
     puppet(scene)
 

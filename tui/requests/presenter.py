@@ -7,6 +7,7 @@ a line above the input says which agent asks, and a key opens the dialog. The be
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from agentmesh.tui.commands.calls import ANSWER, Call
 from agentmesh.tui.commands.messages import CallRequested
 from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.input.quiet_input import LOOK, QuietInput
+from agentmesh.tui.requests.key_guard import GRACE
 from agentmesh.tui.requests.queue import RequestQueue
 from agentmesh.tui.requests.replies import Reply
 from agentmesh.tui.requests.request_text import banner, settled_text
@@ -54,6 +56,7 @@ class RequestPresenter:
         self._tell, self._remember, self._type_on = tell, remember, type_on
         self.banner = Lines(id="request-banner")
         self.requests = RequestQueue()
+        self._left_at = float("-inf")
         self.rings = True
         """Whether the terminal's bell rings when an agent asks."""
         self.opens_dialogs = True
@@ -142,6 +145,7 @@ class RequestPresenter:
         self._dialog = dialog
 
         def left(reply: Reply | None) -> None:
+            self._left_at = time.monotonic()
             if self._dialog is dialog:
                 self._dialog = None
             if reply is not None:
@@ -149,6 +153,10 @@ class RequestPresenter:
             self._screen.call_later(self._go_on, request, reply)  # when it has gone
 
         self._screen.app.push_screen(dialog, left)
+
+    def was_just_left(self) -> bool:
+        """Return whether a dialog was left a moment ago: a further press of that key means nothing else yet."""
+        return time.monotonic() - self._left_at < GRACE
 
     def _take(self, request: Request, reply: Reply) -> None:
         if reply.draft:
