@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import sys
@@ -60,6 +61,8 @@ def _outcome(work: Callable[[], int]) -> int:
 
 
 def _about(error: OSError) -> str:
+    if error.errno == errno.ENOSPC and not error.filename:
+        return f"the output cannot be written: {error.strerror}"
     return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
 
 
