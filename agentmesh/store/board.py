@@ -192,7 +192,7 @@ def everywhere(
 ) -> list[Elsewhere]:
     """Return agents of open sessions: any that ask, run or have failed; roots and other ends only if they are new.
 
-    At most ``few`` of each kind per session, from at most ``most`` sessions.
+    At most ``few`` of each kind per session, from the newest sessions and at most ``most`` others.
     """
     with conn.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(

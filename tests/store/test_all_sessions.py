@@ -37,6 +37,15 @@ def test_of_sessions_at_rest_only_the_newest_are_there(mesh: Mesh, old: dict[str
     assert len(roots) == 5
 
 
+def test_the_newest_sessions_are_there_however_many_others_have_failed(mesh: Mesh):
+    roots = [mesh.root, *(mesh.new_session() for _ in range(4))]
+    for root in roots:
+        mesh.run(steps.fail_turn, mesh.begin(root), {"error": "no answer"})
+        mesh.fork(root, "helper", "work")
+    shown = {one.view.name + str(one.view.session_id) for one in mesh.run(board.everywhere, 5, 5, 1)}
+    assert len(shown) == 10
+
+
 def test_each_old_session_has_only_a_few_of_a_kind(mesh: Mesh, old: dict[str, object]):
     for n in range(4):
         mesh.fork(mesh.root, f"worker-{n}", "work")

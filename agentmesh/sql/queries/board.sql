@@ -113,7 +113,7 @@ where d.ended > present.at - %(seconds)s * interval '1 s';
 -- name: everywhere
 -- The agents of all open sessions that a person may look for, a few of each session, newest first. In every session
 -- these are the ones that ask, run or have failed; an index of each kind gives the next session that has one, however
--- many have none. most: how many sessions of each kind. In the newest sessions they are also those that were
+-- many have none. most: how many sessions of each kind, besides the newest. In the newest sessions they are also those that were
 -- interrupted or are done and unseen, and the root.
 with recursive open as (
   select s.id, s.root_id from agentmesh.sessions s where s.ended_at is null order by s.created_at desc limit %(sessions)s),
@@ -137,11 +137,11 @@ failing (id) as (
 chosen (id) as (
   select root_id from open
   union
-  select r.agent_id from (select id from asking limit %(most)s) o cross join lateral (
+  select r.agent_id from ((select id from asking limit %(most)s) union select id from open) o cross join lateral (
     select r.agent_id from agentmesh.requests r
     where r.session_id = o.id and r.answered_at is null and r.cancelled_at is null order by r.asked_at limit %(few)s) r
   union
-  select n.id from (select id from failing limit %(most)s) o cross join lateral (
+  select n.id from ((select id from failing limit %(most)s) union select id from open) o cross join lateral (
     select a.id from agentmesh.agents a
     where a.session_id = o.id and a.status = 'idle' and a.ended_as in ('failed', 'out of budget')
     order by a.created_at desc limit %(few)s) n
@@ -151,7 +151,7 @@ chosen (id) as (
     where a.session_id = o.id and a.ended_as = ending.how and a.status = 'idle' and (a.unseen or a.ended_as <> 'done')
     order by a.created_at desc, a.id desc limit %(few)s) n
   union
-  select n.id from (select id from working limit %(most)s) o cross join lateral (
+  select n.id from ((select id from working limit %(most)s) union select id from open) o cross join lateral (
     select a.id from agentmesh.agents a where a.session_id = o.id and a.status = 'running' order by a.queued_at desc limit %(few)s) n)
 select v.id, v.session_id, v.parent_id, v.name, v.depth, v.status, v.activity, v.unread, v.model, v.worker_id, v.external, v.tool_calls,
   v.tokens, v.cost_usd, v.created_at, v.died_at, v.reaped_at, v.subagent_type, v.clean, v.silent, v.unseen, v.workspace, v.lines_added, v.lines_removed, v.merged,
