@@ -115,8 +115,8 @@ class ConfiguredModels:
         first, _, name = model.partition("/")
         provider = self.providers().get(first)
         listed = _listed(provider, _WINDOW_SECONDS) if provider else {}
-        # A server's only model answers to other names too.
-        return len(listed) > 1 and listed.keys().isdisjoint({name, f"{name}:latest"})
+        # A server's only model answers to other names too; Google lists its models with the kind before the name.
+        return len(listed) > 1 and listed.keys().isdisjoint({name, f"{name}:latest", f"models/{name}"})
 
     def sees(self, model: str) -> bool:
         """Return whether a model is sent images, as far as its provider's settings and its name tell."""

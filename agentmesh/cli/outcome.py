@@ -62,7 +62,7 @@ def _outcome(work: Callable[[], int]) -> int:
 
 def _about(error: OSError) -> str:
     if error.errno == errno.ENOSPC and not error.filename:
-        return f"the output cannot be written: {error.strerror}"
+        return f"the output, or a file, cannot be written: {error.strerror}"
     return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
 
 

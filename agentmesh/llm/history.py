@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
 
@@ -96,6 +97,7 @@ def _is_signed(call: Mapping[str, Any]) -> bool:
     return any(isinstance(value, Mapping) and value.get(_SIGNATURE) for value in values)
 
 
+@lru_cache(10_000)  # each is sent again with every request
 def _short(call_id: str) -> str:
     """Return an id that every server takes: the same for the same id, so that requests keep their prefix."""
     return call_id if _ID.fullmatch(call_id) else sha256(call_id.encode("utf-8", "replace")).hexdigest()[:_ID_LENGTH]

@@ -360,8 +360,8 @@ def in_shell(am: Any, command: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("how", "code", "says"),
     [
-        (">/dev/full", 1, "the output cannot be written: No space left on device"),
-        ("--json >/dev/full", 1, "the output cannot be written: No space left on device"),
+        (">/dev/full", 1, "cannot be written: No space left on device"),
+        ("--json >/dev/full", 1, "cannot be written: No space left on device"),
         (">&-", 0, ""),
         ("2>&-", 0, ""),
         (">&- 2>&- <&-", 0, ""),

@@ -393,6 +393,30 @@ def test_a_compaction_that_fails_does_not_change_how_the_last_turn_ended(mesh: M
         mesh.run(person.retry, mesh.root)
 
 
+def test_a_compaction_that_fails_is_no_answer_to_the_parent(mesh: Mesh):
+    child = mesh.fork(mesh.root, "child", "work", mesh.call(mesh.root, "fork")[0])
+    lease = mesh.begin(child)
+    mesh.run(agents.interrupt, child, mesh.root)
+    mesh.run(steps.stop_turn, lease)  # the parent knows, and is still owed the answer
+    mesh.run(context.compact, child)
+    mesh.claim()
+    mesh.run(steps.fail_turn, mesh.lease(child), {"error": "no summary was made"})
+    assert mesh.unread(mesh.root) == []
+    mesh.run(person.retry, child)
+    mesh.answer(child, "found")
+    assert mesh.unread(mesh.root) == ["found"]
+
+
+def test_an_interrupted_compaction_shows_no_answer_as_unseen(mesh: Mesh):
+    talk(mesh, "a")
+    mesh.conn.execute("select agentmesh.see(%s)", [mesh.root])
+    mesh.run(context.compact, mesh.root)
+    mesh.claim()
+    mesh.interrupt(mesh.root)
+    mesh.run(steps.stop_turn, mesh.lease(mesh.root))
+    assert not mesh.one("select unseen from agentmesh.agents where id = %s", mesh.root)
+
+
 def test_there_must_be_something_to_compact(mesh: Mesh):
     with pytest.raises(NothingToCompact):
         mesh.run(context.compact, mesh.root)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentmesh.domain.ids import AgentId
-from agentmesh.store import snapshots, steps, workspaces
+from agentmesh.store import changes, snapshots, steps, workspaces
 from agentmesh.store.call import Lease
 from agentmesh.workspace.entries import Entry
 from agentmesh.workspace.opening import held, settled
@@ -186,6 +186,25 @@ def test_a_process_stores_a_snapshot_while_another_is_about_to_undo(mesh: Mesh, 
         assert settled(directory.here, store, row.id) is None, "it has to look again"
     assert directory.stored() == [("root", {"begin.txt"}), ("other", {"there.txt"})]
     directory.assert_whole()
+
+
+def test_what_is_stored_late_is_not_what_the_directory_had(mesh: Mesh, directory: Directory, other: AgentId):
+    directory.work(mesh.root, {"begin.txt": "x"})
+    write(directory.path, {"by-hand.txt": "x"})
+    idle = directory.begin(mesh.root)
+    directory.work(other, {"other.txt": "x"})
+    idle.end()
+    head = mesh.run(workspaces.get, directory.root.workspace).head
+    now = mesh.one("select now()")
+    newest = mesh.run(snapshots.newest, directory.root.workspace)
+    assert newest is not None
+    assert newest.tree == head
+    mesh.answer(mesh.root, "ok")
+    row = mesh.one("select max(seq) from agentmesh.transcript where agent_id = %s", mesh.root)
+    assert mesh.one("select agentmesh.tree_at(%s, %s)", mesh.root, row) == head
+    trees = mesh.run(changes.trees_at, mesh.session, now)
+    assert {tree for tree, _ in trees.values()} == {head}
+    assert {"by-hand.txt", "other.txt"} <= set(git(directory.path, "ls-tree", "--name-only", head or "").split())
 
 
 def test_an_agent_that_is_killed_leaves_no_refs(mesh: Mesh, directory: Directory, other: AgentId):

@@ -6,13 +6,14 @@ declare
   task agentmesh.tasks := agentmesh.task_of(me.id);
   has_form boolean := (agentmesh.form_owed(me)).agent_id is not null and parent.id is not null;
   is_halted boolean := agentmesh.is_halted(me);
-  reports boolean := coalesce(me.owes_report and task.child is null and (failed or is_halted or not has_form) and parent.status in ('running', 'idle'), false);
+  is_compaction boolean := coalesce(me.compact_turn = me.turn, false);  -- it answers nothing, and if it fails, it undoes no answer
+  reports boolean := coalesce(me.owes_report and not is_compaction and task.child is null and (failed or is_halted or not has_form) and parent.status in ('running', 'idle'), false);
   waking bigint[];
   quiet bigint[];
   by_user boolean;
   how text;
 begin
-  ended := case when me.compact_turn = me.turn then me.ended_seq else coalesce(ended, me.ended_seq) end;  -- a failed summary undoes no answer
+  ended := case when is_compaction then me.ended_seq else coalesce(ended, me.ended_seq) end;
   select * into ended, output, failed from agentmesh.unless_halted(me, ended, output, failed);
   how := agentmesh.ended_as(me.id, ended);
   delete from agentmesh.wait w where w.waiter = me.id;
@@ -41,7 +42,7 @@ begin
     how := 'failed';
   end if;
   update agentmesh.agents a set status = 'idle', worker_id = null, ended_seq = ended, ended_as = how,
-    unseen = (is_halted or coalesce(how, 'interrupted') <> 'interrupted') and task.child is null and agentmesh.works_for_user(me),
+    unseen = case when is_compaction then a.unseen else (is_halted or coalesce(how, 'interrupted') <> 'interrupted') and task.child is null and agentmesh.works_for_user(me) end,
     owes_report = a.owes_report and (has_form or not reports) and task.child is null,
     owed_seq = case when failed and (reports or task.child is not null) then ended else a.owed_seq end, holds_lease = false
   where a.id = me.id;
@@ -49,9 +50,7 @@ begin
     me.status := 'idle';
     perform agentmesh.read_mail(me, quiet);
   end if;
-  if me.holds_lease then
-    perform agentmesh.give_up_leases(array[me.id]);
-  end if;
+  if me.holds_lease then perform agentmesh.give_up_leases(array[me.id]); end if;
   if task.child is not null then
     perform agentmesh.end_task(task, ended, output, failed);
   end if;

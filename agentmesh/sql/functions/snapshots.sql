@@ -5,7 +5,7 @@ language plpgsql as $$
 -- The workspace is locked. Times of a workspace's snapshots never go back, so that the newest by a moment is the newest.
 -- Two agents of one directory may store snapshots in another order than they took them: a snapshot does not become the
 -- newest if its successor is stored already. What others had changed before a call is stored when the call ends: it
--- becomes the newest only if nothing was stored meanwhile.
+-- becomes the newest only if nothing was stored meanwhile. Others are late: the workspace never had just what they have.
 declare
   it agentmesh.workspaces;
   new_id bigint;
@@ -15,8 +15,8 @@ begin
   is_late := it.head is distinct from snapshot ->> 'before' and (add_snapshot.kind = 'outside' or exists (
     select from (select s.before from agentmesh.snapshots s where s.workspace_id = it.id order by s.id desc limit 20) s
     where s.before = snapshot ->> 'tree'));
-  insert into agentmesh.snapshots as n (workspace_id, agent_id, seq, ordinal, kind, tree, before, ref, files, added, removed, left_out, merge_id, made_at)
-  values (it.id, add_snapshot.agent, add_snapshot.seq, add_snapshot.ordinal, add_snapshot.kind, snapshot ->> 'tree', snapshot ->> 'before', snapshot ->> 'ref',
+  insert into agentmesh.snapshots as n (workspace_id, agent_id, seq, ordinal, kind, late, tree, before, ref, files, added, removed, left_out, merge_id, made_at)
+  values (it.id, add_snapshot.agent, add_snapshot.seq, add_snapshot.ordinal, add_snapshot.kind, is_late, snapshot ->> 'tree', snapshot ->> 'before', snapshot ->> 'ref',
     coalesce((snapshot ->> 'files')::integer, jsonb_array_length(snapshot -> 'changes'), 0), coalesce((snapshot ->> 'added')::bigint, 0),
     coalesce((snapshot ->> 'removed')::bigint, 0), coalesce(jsonb_path_query_array(snapshot, '$.left_out[0 to 199]'), '[]'), add_snapshot.merge,
     greatest(add_snapshot.at, (select max(s.made_at) from agentmesh.snapshots s where s.workspace_id = it.id)))
@@ -138,9 +138,9 @@ begin
   boundary := agentmesh.step_boundary(me, moment."row");
   moment_at := coalesce((select t.created_at from agentmesh.transcript t where t.agent_id = me.id and t.seq = boundary), me.created_at);
   found_id := greatest(
-    (select s.id from agentmesh.snapshots s where s.workspace_id = me.workspace_id and s.made_at <= moment_at order by s.made_at desc, s.id desc limit 1),
+    (select s.id from agentmesh.snapshots s where s.workspace_id = me.workspace_id and not s.late and s.made_at <= moment_at order by s.made_at desc, s.id desc limit 1),
     (select s.id from agentmesh.snapshots s join agentmesh.tool_calls c on c.agent_id = s.agent_id and c.seq = s.seq and c.ordinal = s.ordinal
-     where s.agent_id = me.id and s.workspace_id = me.workspace_id and c.result_seq <= boundary order by s.id desc limit 1));
+     where s.agent_id = me.id and s.workspace_id = me.workspace_id and not s.late and c.result_seq <= boundary order by s.id desc limit 1));
   return query select * from agentmesh.snapshots s
     where s.id = coalesce(found_id, (select f.id from agentmesh.snapshots f where f.workspace_id = me.workspace_id order by f.id limit 1));
 end $$;

@@ -64,7 +64,7 @@ order by x.id;
 -- For each agent of a session, the newest tree of its workspace at a time; none for an agent whose workspace had no snapshot by then.
 select a.id, s.tree, s.ref from agentmesh.agents a
 cross join lateral (
-  select x.tree, x.ref from agentmesh.snapshots x where x.workspace_id = a.workspace_id and x.made_at <= %(at)s order by x.id desc limit 1) s
+  select x.tree, x.ref from agentmesh.snapshots x where x.workspace_id = a.workspace_id and not x.late and x.made_at <= %(at)s order by x.id desc limit 1) s
 where a.session_id = %(session)s and a.created_at <= %(at)s;
 
 -- name: require_row

@@ -24,7 +24,7 @@ left join agentmesh.tool_calls c on c.agent_id = s.agent_id and c.seq = s.seq an
 -- The newest snapshot of a workspace.
 select s.id, s.workspace_id, s.agent_id, a.name, s.seq, s.ordinal, c.result_seq as row, s.kind, s.tree, s.before, s.ref, s.files, s.added, s.removed, s.left_out,
   s.merge_id, s.made_at, s.freed_at
-from (select x.* from agentmesh.snapshots x where x.workspace_id = %(workspace)s order by x.id desc limit 1) s
+from (select x.* from agentmesh.snapshots x where x.workspace_id = %(workspace)s and not x.late order by x.id desc limit 1) s
 left join agentmesh.agents a on a.id = s.agent_id
 left join agentmesh.tool_calls c on c.agent_id = s.agent_id and c.seq = s.seq and c.ordinal = s.ordinal;
 
