@@ -170,6 +170,18 @@ def test_gemini_signs_the_first_call_of_an_answer():
         assert ["extra_content" in call for call in calls] == [True, False]
 
 
+def test_openrouter_sends_reasoning_twice_and_signs_the_first_call():
+    with serving("openrouter") as simulator:
+        streamed, whole = stream(simulator.base_url), chat(simulator.base_url).json["choices"][0]["message"]
+    details = [detail for [detail] in streamed.deltas("reasoning_details")]
+    assert "".join(detail.get("text", "") for detail in details) == REPLY.reasoning
+    for found, calls in (
+        (details, [part for [part] in streamed.deltas("tool_calls")]),
+        (whole["reasoning_details"], whole["tool_calls"]),
+    ):
+        assert (found[-1]["type"], found[-1]["id"]) == ("reasoning.encrypted", calls[0]["id"])
+
+
 CALL = {"id": "call_1", "type": "function", "function": {"name": "glob", "arguments": "{}"}}
 SHORT = {**CALL, "id": "abcDEF123"}
 FORGED = {**CALL, "extra_content": {"google": {"thought_signature": "forged"}}}
@@ -191,6 +203,10 @@ def history(call, **fields):
         ("gemini", history(CALL), 400, "missing a thought_signature"),
         ("gemini", history(FORGED), 400, "Corrupted thought signature"),
         ("gemini", [*history(CALL), USER], 200, ""),
+        ("openrouter", history(CALL, reasoning="a"), 400, "require OpenRouter reasoning details to be preserved"),
+        ("openrouter", history(CALL, reasoning_details=[{"id": "call_2", "data": "a"}]), 400, "missing a thought"),
+        ("openrouter", history(CALL, reasoning_details=[{"id": "call_1", "data": "a"}]), 400, "Corrupted thought"),
+        ("openrouter", [*history(CALL), USER], 200, ""),
         ("deepseek", history(CALL, reasoning_content="a"), 200, ""),
         ("deepseek", [*history(CALL), USER], 400, "must be passed back"),
     ],

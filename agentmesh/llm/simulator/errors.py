@@ -25,7 +25,7 @@ def openai_error(status: int, message: str, param: str) -> Json:
 def openrouter_error(status: int, message: str, _param: str) -> Json:
     """Return an error body of openrouter.ai: its code is the status, and the provider's message is in the metadata."""
     error: Json = {"message": message, "code": status}
-    if status in (429, 502):
+    if status in (429, 502) or "Upstream error" in message:
         error["message"] = "Provider returned error"
         error["metadata"] = {"raw": message, "provider_name": "Simulator"}
     return {"error": error, "user_id": "user_simulator"}

@@ -45,12 +45,17 @@ def _of_thoughts(rules: History, message: Mapping[str, Any], *, is_new: bool) ->
     """Return the words that refuse calls without the thoughts before them, empty if they are there."""
     if rules.no_reasoning and not message.get("reasoning_content"):
         return rules.no_reasoning
-    if not (rules.unsigned and is_new):
+    missing = rules.unsigned or rules.undetailed
+    if not (missing and is_new):
         return ""
     first = message["tool_calls"][0]
-    given = first.get("extra_content", {}).get("google", {}).get("thought_signature")
+    if rules.unsigned:
+        given = first.get("extra_content", {}).get("google", {}).get("thought_signature")
+    else:
+        details = message.get("reasoning_details") or ()
+        given = next((each.get("data") for each in details if each.get("id") == first["id"]), None)
     if not given:
-        return rules.unsigned
+        return missing
     return "" if given in (signature(first), *_DUMMIES) else "Corrupted thought signature."
 
 

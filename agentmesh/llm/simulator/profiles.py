@@ -51,6 +51,8 @@ class History:
     """Message about calls in a message without ``reasoning_content``, with ``{n}``."""
     unsigned: str = ""
     """Message about calls since the last message of a user without a signature, with ``{n}`` and ``{name}``."""
+    undetailed: str = ""
+    """As ``unsigned``, where the signature comes and goes in ``reasoning_details``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ class Profile:
     """Whether reasoning comes as parts of the content."""
     signs_calls: bool = False
     """Whether the first call of an answer has a signature in ``extra_content``."""
+    details: bool = False
+    """Whether reasoning comes in ``reasoning_details`` too, with a signature of the first call."""
     done_after_error: bool = False
     """Whether ``[DONE]`` follows an error inside the stream."""
     strict_history: bool = False
@@ -147,7 +151,9 @@ PROFILES: Mapping[str, Profile] = {
         Profile(
             name="openrouter",
             source="openrouter.ai/docs: streaming (comments, errors inside the stream), errors, usage accounting; "
-            "the usage event after the finish has a choice without finish reason in recorded streams of 2025 and 2026",
+            "the usage event after the finish has a choice without finish reason in recorded streams of 2025 and 2026; "
+            "its page on reasoning tokens: reasoning_details; microsoft/agent-framework issue 2947: Gemini 3 refuses "
+            "calls without them; RooCodeInc/Roo-Code pull request 10640: the id is that of the first call",
             error=errors.openrouter_error,
             stream_error=errors.openrouter_stream_error,
             unauthorized="No auth credentials found",
@@ -156,8 +162,17 @@ PROFILES: Mapping[str, Profile] = {
             role_always=True,
             comments=True,
             reasoning_field="reasoning",
+            details=True,
             done_after_error=True,
             strict_history=True,
+            history=History(
+                undetailed="Gemini models require OpenRouter reasoning details to be preserved in each request. Please "
+                "refer to our docs: https://openrouter.ai/docs/use-cases/reasoning-tokens#preserving-reasoning-blocks. "
+                'Upstream error: {{"error": {{"code": 400, "message": "Function call is missing a thought_signature in '
+                "functionCall parts. This is required for tools to work correctly, and missing thought_signature may "
+                "lead to degraded model performance. Additional data, function call `default_api:{name}` , position "
+                '{n}.", "status": "INVALID_ARGUMENT"}}}}',
+            ),
             extra={"provider": "Simulator"},
             id_prefix="gen-",
             cost=True,

@@ -91,6 +91,8 @@ class ScriptedAnswer:
             message["content"] = [_thinking(reply.reasoning), *words]
         if profile.reasoning_field and reply.reasoning:
             message[profile.reasoning_field] = reply.reasoning
+        if profile.details and (details := [*_thoughts(reply.reasoning), *self._signature()]):
+            message["reasoning_details"] = details
         if reply.tool_calls:
             message["tool_calls"] = [self._call(call, n) for n, call in enumerate(reply.tool_calls)]
         choice = {"index": 0, "message": message, "finish_reason": _finish_reason(reply)}
@@ -106,6 +108,12 @@ class ScriptedAnswer:
         if not self.profile.signs_calls or position:
             return call
         return {**call, "extra_content": {"google": {"thought_signature": history.signature(call)}}}
+
+    def _signature(self) -> Iterator[Json]:
+        """Yield the detail that signs the first call, if there is one."""
+        if self.profile.details and self.reply.tool_calls:
+            data = history.signature(self._call(self.reply.tool_calls[0], 0))
+            yield _detail("reasoning.encrypted", id=self._call_ids[0], data=data)
 
     def _closing(self, head: Json) -> Iterator[Json]:
         """Yield the events after the last piece: finish reason, usage, timings (on the very last)."""
@@ -140,11 +148,10 @@ class ScriptedAnswer:
         if profile.role_event:
             empty = None if profile.null_content or (reply.tool_calls and not reply.text) else ""
             deltas.append({"role": "assistant", "content": empty})
-        if profile.reasoning_field:
-            deltas += [{profile.reasoning_field: piece} for piece in _pieces(reply.reasoning, reply.chunk_size)]
-        if profile.thinking_parts:
-            deltas += [{"content": [_thinking(piece)]} for piece in _pieces(reply.reasoning, reply.chunk_size)]
+        if profile.reasoning_field or profile.thinking_parts:
+            deltas += map(self._thought, _pieces(reply.reasoning, reply.chunk_size))
         deltas += [{"content": piece} for piece in _pieces(reply.text, reply.chunk_size)]
+        deltas += [{"reasoning_details": [detail]} for detail in self._signature()]
         for index, call in enumerate(reply.tool_calls):
             deltas += [{"tool_calls": [part]} for part in self._call_parts(call, index)]
         if not deltas and not profile.finish_alone:
@@ -156,6 +163,15 @@ class ScriptedAnswer:
         if deltas and not profile.role_event:
             deltas[0] = {"role": "assistant"} | deltas[0]
         return deltas
+
+    def _thought(self, piece: str) -> Json:
+        """Return a piece of the reasoning."""
+        profile = self.profile
+        if profile.thinking_parts:
+            return {"content": [_thinking(piece)]}
+        return {profile.reasoning_field: piece} | (
+            {"reasoning_details": [*_thoughts(piece)]} if profile.details else {}
+        )
 
     def _call_parts(self, call: ScriptedCall, position: int) -> Iterator[Json]:
         shape, arguments = self.profile.calls, _arguments(self.reply, call)
@@ -184,6 +200,15 @@ class ScriptedAnswer:
 
 def _thinking(words: str) -> Json:
     return {"type": "thinking", "thinking": [{"type": "text", "text": words}]}
+
+
+def _thoughts(words: str) -> Iterator[Json]:
+    if words:
+        yield _detail("reasoning.text", text=words)
+
+
+def _detail(kind: str, **fields: str) -> Json:
+    return {"type": kind, **fields, "format": "google-gemini-v1", "index": 0}
 
 
 def _with_id(id_: str, part: Json) -> Json:
