@@ -291,7 +291,7 @@ class MainScreen(Screen[None]):
     def action_interrupt(self) -> None:
         """Close the completions, or leave an entry; else interrupt, and at the second press offer the subtree.
 
-        Right after a dialog it does nothing: who leaves several by Esc, or one as it closes, means no agent.
+        Right after a dialog it does nothing: a person who leaves several, or one that closes meanwhile, means no agent.
         """
         if isinstance(self.focused, EntryView):
             self.action_to_prompt()

@@ -12,7 +12,7 @@ from agentmesh.domain.rows import Row, ToolSettings
 from agentmesh.domain.states import Kind
 from agentmesh.engine.messages import Message, Reword, dumps, message
 from agentmesh.llm import picture
-from agentmesh.llm.history import EXTRA
+from agentmesh.llm.history import DETAILS, EXTRA
 from agentmesh.llm.request import Same
 
 BYTES_PER_TOKEN = 4
@@ -103,6 +103,8 @@ def _size(shown: Mapping[str, Any]) -> int:
             size += _length(value)
         elif name == "content" and value:
             size += picture.size(value)
+        elif name == DETAILS:
+            size += _length(dumps(value))
         elif value:
             size += sum(map(_size_of_call, value))
     return size

@@ -13,7 +13,7 @@ from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
 from agentmesh.domain.text import storable_json
 from agentmesh.llm import picture
-from agentmesh.llm.history import EXTRA
+from agentmesh.llm.history import DETAILS, EXTRA
 from agentmesh.llm.port import LIMIT
 
 Message = dict[str, Any]
@@ -72,7 +72,9 @@ def _assistant(content: Mapping[str, Any]) -> Message:
         text = f"{text}\n[stopped here: the answer was too long]"
     # Not null if there are only calls: LM Studio, llama-cpp-python and old versions of others refuse null.
     shown: Message = {"role": "assistant", "content": text}
-    if content.get("reasoning_field"):
+    if content.get(DETAILS):
+        shown[DETAILS] = content[DETAILS]
+    elif content.get("reasoning_field"):
         shown[content["reasoning_field"]] = content.get("reasoning", "")
     calls = content.get("calls") or []
     if calls:

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from agentmesh.domain.rows import OpenCall
 from agentmesh.engine.corrections import Verdict, says_nothing
-from agentmesh.llm.history import EXTRA
+from agentmesh.llm.history import DETAILS, EXTRA
 from agentmesh.llm.port import LIMIT, Bill, Reply, ToolCall
 
 CUT = "the answer was cut at the model's output limit"
@@ -31,6 +31,8 @@ def content(
     row: dict[str, Any] = {"text": reply.text}
     if reply.reasoning:
         row |= {"reasoning": reply.reasoning, "reasoning_field": reply.reasoning_field}
+    if reply.details:
+        row[DETAILS] = list(reply.details)
     if reply.tool_calls:
         row["calls"] = [_call(call) for call in reply.tool_calls]
     if reply.notes:

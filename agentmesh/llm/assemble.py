@@ -7,7 +7,8 @@ from typing import Any
 
 from agentmesh.domain.text import one_line, storable
 from agentmesh.llm.bounds import BLANKS, Bounds, Room
-from agentmesh.llm.history import REASONING_FIELDS
+from agentmesh.llm.details import DetailCollector
+from agentmesh.llm.history import DETAILS, REASONING_FIELDS
 from agentmesh.llm.port import Reply, ToolCall, Usage, Watch
 from agentmesh.llm.toolcalls import CallCollector, unique_ids, whole_number
 from agentmesh.llm.usage import read_cost, read_usage
@@ -18,7 +19,7 @@ _ENDS = "}]>`"
 """Characters with which a call in a text may end."""
 _PATIENCE = 8
 """So many pieces of other choices are kept until the first one begins; a server that sends more has no choice 0."""
-_BESIDES_CONTENT = frozenset({*REASONING_FIELDS, "refusal", "tool_calls", "function_call"})
+_BESIDES_CONTENT = frozenset({*REASONING_FIELDS, DETAILS, "refusal", "tool_calls", "function_call"})
 _FINISH = {
     "function_call": "tool_calls",
     "end_turn": "stop",
@@ -50,6 +51,7 @@ class Assembly:
         """Blanks at the end of the text, after a character with which a call may end; if the answer is constrained."""
         self._may_have_ended = False
         self._reasoning: list[str] = []
+        self._details = DetailCollector()
         began = lambda name: watch.tool(storable(name))  # noqa: E731
         self._calls = CallCollector(began, self._room)
         self._legacy = CallCollector(began, self._room)
@@ -184,6 +186,7 @@ class Assembly:
             value = delta.get(field)
             if isinstance(value, str) and value:
                 self._think(value, field)
+        self._details.add(delta.get(DETAILS))
         refusal = delta.get("refusal")
         if isinstance(refusal, str) and refusal:
             self._refused = True
@@ -240,6 +243,8 @@ class Assembly:
         """Return the answer as far as it has arrived."""
         calls = self._calls.meant() or self._legacy.meant()
         ids, made = unique_ids(calls, taken_ids(), seed) if calls else ([], 0)
+        # The first of several calls with the same id keeps its details.
+        renamed = {call.id: call_id for call, call_id in zip(reversed(calls), reversed(ids), strict=True)}
         notes = list(self.notes)
         if made:
             notes.append(f"The server sent {made} tool calls without an id of their own; ids were made up.")
@@ -250,6 +255,7 @@ class Assembly:
             text=_joined(self._text),
             reasoning=_joined(self._reasoning),
             reasoning_field="" if self._reasoning_field == _PARTS else self._reasoning_field,
+            details=self._details.kept(renamed),
             tool_calls=tuple(
                 ToolCall(storable(call_id), storable(call.name), _joined(call.pieces), call.extra)
                 for call_id, call in zip(ids, calls, strict=True)

@@ -9,7 +9,7 @@ BYTES_PER_TOKEN = 4
 MOST_CALLS = 128
 """Tool calls of one answer."""
 MOST_EXTRA = 128 * 1024
-"""Bytes of ``extra_content`` that are kept of one answer. They are no words of the model, and stop no answer."""
+"""Bytes of ``extra_content``, and of ``reasoning_details``, that are kept of one answer. They stop no answer."""
 BLANKS = 64
 """Blanks in a row after which nothing more is to come, if they stand where a call may have ended."""
 _LENIENCE = 2

@@ -178,6 +178,7 @@ def _of_history(text: str, said: str, where: str, status: int | None, sent: froz
         return None
     signs: dict[str, Callable[[str], bool]] = {
         history.FOREIGN_IDS: wording.wants_short_ids,
+        history.UNDETAILED: wording.wants_details,  # OpenRouter, which quotes Google's words about signatures
         history.UNSIGNED: wording.wants_signature,
         history.FOREIGN_SIGNATURES: wording.refuses_signature,
         history.UNREASONED: wording.wants_reasoning,

@@ -130,6 +130,8 @@ class Reply:
     reasoning: str = ""
     reasoning_field: str = ""
     """Field in which the server sent its reasoning, for servers that want it back; empty if there is none."""
+    details: tuple[Mapping[str, Any], ...] = ()
+    """The reasoning in a form that only its model can read, which is sent back in place of that field."""
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()
     """Tokens of the attempt that brought the answer."""

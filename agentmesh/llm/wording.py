@@ -115,7 +115,12 @@ _SHORT_IDS = _any(
     r"\btool_use\w*\.(tool_use_)?id\b.{0,60}should match pattern",
 )
 _UNSIGNED = _any(r"missing an? \W?thought_?signature")
-_BAD_SIGNATURE = _any(r"corrupted thought.?signature", r"thought.?signature is (not valid|invalid)")
+_UNDETAILED = _any(r"reasoning.details to be preserved")
+_BAD_SIGNATURE = _any(
+    r"corrupted thought.?signature",
+    r"thought.?signature is (not valid|invalid)",
+    r"invalid .?signature.? in .?thinking.? block",
+)
 _UNREASONED = _any(
     r"\breasoning_content\b.{0,60}\b(is missing|must be passed back|is required)",
     r"\b(missing|requires?) .?reasoning_content\b",
@@ -240,8 +245,13 @@ def wants_signature(text: str) -> bool:
     return bool(_UNSIGNED.search(text))
 
 
+def wants_details(text: str) -> bool:
+    """Whether OpenRouter says that an earlier call lacks the details of the thoughts before it."""
+    return bool(_UNDETAILED.search(text))
+
+
 def refuses_signature(text: str) -> bool:
-    """Whether the server says that it did not make the signature of an earlier call."""
+    """Whether the server says that it did not make the signature of an earlier call or of thoughts."""
     return bool(_BAD_SIGNATURE.search(text))
 
 

@@ -79,6 +79,7 @@ def test_a_list_that_is_none_gives_no_context_size_and_is_not_asked_for_each_tim
         (["a", "b:latest"], ["here/c", "here/a:latest"]),
         (["a"], []),  # a server of one model, as llama.cpp, takes any name
         ([], []),
+        (["models/a", "models/b"], ["here/c", "here/a:latest"]),
     ],
 )
 def test_a_model_is_lacking_only_where_the_server_lists_several_others(tmp_path: Path, listed, lacking):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from agentmesh.domain.rows import Row, ToolSettings
+from agentmesh.domain.states import Kind
+from agentmesh.engine.conversation import Conversation
 from agentmesh.llm.simulator.profiles import find_profile
 from agentmesh.llm.simulator.reply import ScriptedReply
+from agentmesh.store import context
 from tests.fixtures.engine import Rig, call, do, say
 
 
@@ -28,6 +33,29 @@ def test_a_signature_is_stored_with_its_call_and_survives_a_worker(rig: Rig):
     stored = [each.get("extra_content") for each in calls(rig, "root")]
     assert [each.get("extra_content") for shown in sent for each in shown.get("tool_calls", ())] == stored
     assert rig.model.count == 4, "no request was refused"
+
+
+def test_details_of_reasoning_are_stored_and_survive_a_worker_and_count_to_the_size(rig: Rig):
+    rig.model.profile = find_profile("openrouter")
+    looked = do(call("glob", pattern="*"))
+    rig.script("root", ScriptedReply("", reasoning="Look.", tool_calls=looked.tool_calls), say("one"), looked)
+    parts = rig.worker()
+    assert rig.run() == "one"
+    parts.close()
+    rig.worker()
+    rig.run("again")
+    answers = [content for kind, content in rig.rows("root") if kind == "assistant"]
+    assert [len(content.get("reasoning_details", ())) for content in answers] == [2, 0, 1, 0]
+    assert answers[0]["reasoning"] == "Look.", "what people read"
+    sent = [shown for shown in rig.requests()[-1].body["messages"] if shown["role"] == "assistant"]
+    earlier = [content.get("reasoning_details") for content in answers[:3]]
+    assert [shown.get("reasoning_details") for shown in sent] == earlier
+    assert rig.model.count == 4, "no request was refused"
+    stored = sum(len(json.dumps(content.get("reasoning_details", ""))) for content in answers)
+    filling = {part.part: part.bytes for part in rig.db.run(context.filling, rig.root)}
+    assert filling["assistant"] > stored
+    rows = [Row(rig.root, n, Kind.ASSISTANT, answers[n]) for n in (0, 2)]
+    assert sum(Conversation(rig.root, ToolSettings("", []), rows).sizes[1:]) > stored
 
 
 def test_a_fork_goes_on_at_a_server_of_another_dialect(rig: Rig):

@@ -177,6 +177,63 @@ def test_a_signature_that_gemini_did_not_make_is_exchanged():
     assert sent[0]["extra_content"]["google"]["thought_signature"] == "skip_thought_signature_validator"
 
 
+def test_what_openrouter_sends_with_an_answer_is_sent_back_in_place_of_the_reasoning():
+    talk = Talk()
+    with dialect("openrouter") as (server, model):
+        first, last = talk.turn(model)
+        talk.turn(model)
+        sent = server.requests[2].body["messages"]
+    thoughts = {"type": "reasoning.text", "text": "Let me look.", "format": "google-gemini-v1", "index": 0}
+    assert (first.reasoning, list(first.details)) == ("Let me look.", [thoughts, sent[1]["reasoning_details"][1]])
+    assert sent[1].keys() == {"role", "content", "tool_calls", "reasoning_details"}
+    assert (last.details, sent[4]["reasoning"]) == ((), "Now I know."), "words alone are sent back as ever"
+
+
+def test_the_details_of_a_call_get_the_id_that_it_is_given():
+    long = ScriptedReply("", tool_calls=(ScriptedCall("bash", {"command": "ls"}, id="tool_" * 20),))
+    answers = iter((long, long, ScriptedReply("done")))
+    with Simulator(lambda _view: next(answers), profile="openrouter") as server:
+        model = OpenAIChat(Provider("openrouter", server.base_url, api_key="key-0123456789"), AT_ONCE)
+        replies = Talk().turn(model)
+        model.close()
+    for reply in replies[:2]:
+        assert len(reply.tool_calls[0].id) == 9
+        assert [each["id"] for each in reply.details] == [reply.tool_calls[0].id]
+    assert server.count == 3, "no request was refused"
+
+
+CLAUDES = {"type": "reasoning.text", "text": "a", "signature": "b", "format": "anthropic-claude-v1", "index": 0}
+GOOGLES = {"type": "reasoning.encrypted", "data": "b", "id": "call_1", "format": "google-gemini-v1", "index": 0}
+UNCHECKED = {**GOOGLES, "data": "skip_thought_signature_validator"}
+LACKING = "Gemini models require OpenRouter reasoning details to be preserved in each request."
+INVALID = "messages.1.content.0: Invalid `signature` in `thinking` block"
+NOT_VALID = "Unable to submit request because Thought signature is not valid."
+
+
+@pytest.mark.parametrize(
+    ("said", "details", "called", "then"),
+    [
+        (LACKING, None, True, [UNCHECKED]),
+        (LACKING, [CLAUDES], True, [UNCHECKED]),
+        (NOT_VALID, [GOOGLES], True, [UNCHECKED]),
+        (NOT_VALID, [GOOGLES], False, None),
+        (INVALID, [CLAUDES], True, None),
+        ("property 'messages.1.reasoning_details' is unsupported", [GOOGLES], True, None),
+    ],
+    ids=["missing", "of Claude", "of another Gemini", "of a text", "of another Claude", "unknown field"],
+)
+def test_details_that_a_server_refuses_are_exchanged_once_and_for_all(said, details, called, then):
+    request_ = earlier(*([CALL] if called else []), **({"reasoning_details": details} if details else {}))
+    raw = {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": said}}}
+    with misbehaving(plain(raw, status=400), good(), good()) as server:
+        model = client(server)
+        for _ in range(2):
+            model.complete(request_, Cancel(), Watch())
+        model.close()
+        assert len(model.refused("m-1")) == 1
+    assert [seen.json["messages"][1].get("reasoning_details") for seen in server.chats] == [details, then, then]
+
+
 CALL = {"id": "call_1", "type": "function", "function": {"name": "bash", "arguments": "{}"}}
 SIGNED = {**CALL, "extra_content": {"google": {"thought_signature": "abc"}}}
 MISTRAL = {"type": "extra_forbidden", "loc": ["body", "messages", 1, "assistant", "reasoning"], "msg": "Extra inputs"}

@@ -57,7 +57,8 @@ parts as (
     case when kind = 'tool_result' and not inherited then content ->> 'name' end, 1,
     case kind
       when 'assistant' then octet_length(coalesce(content ->> 'text', '')) + octet_length(coalesce((content -> 'calls')::text, ''))
-        + case when coalesce(content ->> 'reasoning_field', '') <> '' then octet_length(coalesce(content ->> 'reasoning', '')) else 0 end
+        + case when content ? 'reasoning_details' then octet_length((content -> 'reasoning_details')::text)
+            when coalesce(content ->> 'reasoning_field', '') <> '' then octet_length(coalesce(content ->> 'reasoning', '')) else 0 end
       when 'tool_result' then octet_length((content -> 'result')::text) + agentmesh.image_bytes(kind, content)
       else octet_length(coalesce(content ->> 'text', '')) + agentmesh.image_bytes(kind, content) end
   from sent)
