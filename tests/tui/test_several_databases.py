@@ -193,6 +193,28 @@ def test_a_session_that_is_not_listed_is_looked_for_by_its_words(databases, tmp_
     play(whole())
 
 
+def test_a_word_that_fits_a_listed_session_finds_older_ones_too(databases, tmp_path, monkeypatch):
+    monkeypatch.setattr(sessions, "LISTED", 2)
+    mesh = databases.mesh("a")
+    old, *_, newest = (
+        mesh.find_session(session=begin(mesh, tmp_path, name), workdir=tmp_path) for name in ("old task", "one", "task")
+    )
+
+    async def whole() -> None:
+        opened = Opened(mesh, newest, "", None, None, "")
+        async with shown(MeshApp(lambda: opened, keymap=Keymap()), (100, 30)) as show:
+            await show.until(lambda: show.app.session)
+            await enter(show, "/sessions")
+            await show.press(*"task")
+            await show.sees("… look for it in all")
+            await show.press("up", "enter")
+            await show.sees("Sessions with “task”", "old task")
+            await show.press("down", "enter")
+            await show.until(lambda: show.app.session and show.app.session.id == old.id)
+
+    play(whole())
+
+
 def _mail(mesh: Mesh, session: Session, agent: AgentId | None = None) -> list[str]:
     with mesh.database.connection() as conn:
         query = "select body from agentmesh.mail where recipient = %s order by id"

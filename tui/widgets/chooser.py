@@ -59,12 +59,13 @@ class Chooser(Dialog[T]):
     ) -> None:
         """``beyond`` looks for a typed name that is not in the list.
 
-        ``is_ordered`` keeps the order, and lists the things that contain every typed word; otherwise the best match
-        comes first. ``preview`` hears of each value that is highlighted.
+        ``is_ordered`` keeps the order, and lists the things that contain every typed word; below them a line looks
+        ``beyond``. Otherwise the best match comes first. ``preview`` hears of each value that is highlighted.
         """
         super().__init__()
         self._beyond, self._find = beyond, containing if is_ordered else best
         self._preview = preview
+        self._is_ordered = is_ordered
         self._title, self._choices, self._shown = title, choices, list(choices)
         self._first = next((n for n, choice in enumerate(choices) if choice.value == highlighted), 0)
         if self._first >= _MOST:  # it must be among those that are drawn
@@ -92,7 +93,7 @@ class Chooser(Dialog[T]):
         """Move the highlight, round at the ends."""
         options = self.query_one(OptionList)
         if self._shown:
-            options.highlighted = ((options.highlighted or 0) + by) % len(self._shown)
+            options.highlighted = ((options.highlighted or 0) + by) % options.option_count
 
     @on(Input.Changed)
     def _search(self, event: Input.Changed) -> None:
@@ -101,10 +102,14 @@ class Chooser(Dialog[T]):
     @on(Input.Submitted)
     def _choose(self, event: Input.Submitted) -> None:
         at = self.query_one(OptionList).highlighted
-        if at is not None:
+        self._leave(0 if at is None else at, event.value.strip())
+
+    def _leave(self, at: int, typed: str) -> None:
+        """Choose a thing of the list, or look beyond it for what is typed."""
+        if at < len(self._shown):
             self.dismiss(self._shown[at].value)
-        elif self._beyond and event.value.strip():
-            self._beyond(event.value.strip())
+        elif self._beyond and typed:
+            self._beyond(typed)
             self.dismiss(None)
 
     @on(OptionList.OptionHighlighted)
@@ -114,7 +119,7 @@ class Chooser(Dialog[T]):
 
     @on(OptionList.OptionSelected)
     def _clicked(self, event: OptionList.OptionSelected) -> None:
-        self.dismiss(self._shown[event.option_index].value)
+        self._leave(event.option_index, self.query_one(Input).value.strip())
 
     def _list(self, wanted: str) -> None:
         found = self._find(wanted, self._choices, lambda choice: choice.name, len(self._choices))
@@ -131,6 +136,8 @@ class Chooser(Dialog[T]):
             )
             for head, choice in zip(heads, self._shown, strict=True)
         )
+        if self._beyond and self._is_ordered and wanted and self._shown:
+            options.add_option(Option(Content.styled("… look for it in all", "$dim")))
         options.highlighted = 0 if self._shown else None
         options.display = bool(self._shown)
         left = len(found) - len(self._shown)
