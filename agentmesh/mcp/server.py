@@ -119,7 +119,7 @@ async def _ended_with_stdout(member: Member) -> AsyncIterator[None]:
     try:
         yield
     except anyio.get_cancelled_exc_class():
-        LOG.warning("the client reads no answers any more")
+        LOG.info("the client reads no answers any more")
         with anyio.CancelScope(shield=True):
             await in_thread(member.leave)
         os._exit(0)

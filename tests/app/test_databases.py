@@ -104,7 +104,7 @@ def test_a_memory_that_is_wrong_is_corrected(mesh_of, tmp_path):
 
 def test_the_newest_session_of_a_directory_is_that_of_all_databases(mesh_of, tmp_path):
     databases = mesh_of()
-    with pytest.raises(UnknownSession, match=r"no session of .* in the databases a and b$"):
+    with pytest.raises(UnknownSession, match=r"no open session of .* in the databases a and b$"):
         databases.find(None, (), tmp_path)
     begin(databases.mesh("a"), tmp_path)
     assert databases.find(None, (), tmp_path) is databases.mesh("a")

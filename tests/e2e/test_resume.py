@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -153,7 +154,14 @@ def test_a_frozen_worker_that_comes_back_ends_its_commands_at_once(rig: Rig):
     rig.script("root", do(call("bash", command="sleep 600", timeout=600)), say("looked"))
     frozen = rig.process(tick=3600.0)
     process = psutil.Process(frozen.process.pid)
-    sleeps = lambda: [each for each in process.children(recursive=True) if each.name() == "sleep"]  # noqa: E731
+
+    def sleeps() -> list[psutil.Process]:
+        found = []
+        for each in process.children(recursive=True):
+            with suppress(psutil.NoSuchProcess):  # it ends while we look
+                found += [each] if each.name() == "sleep" else []
+        return found
+
     rig.prompt()
     rig.until(sleeps, "the command")
     process.suspend()
