@@ -244,6 +244,19 @@ def test_a_key_runs_the_failed_turns_of_the_selected_agents_again():
     puppet(scene)
 
 
+def test_what_a_key_says_stays_while_agents_change():
+    async def scene(show: Show) -> None:
+        await opened(show, face("rests"))
+        await show.press("ctrl+x")
+        assert "None of these runs" in show.text
+        await show.board(face("rests"), face("another"))
+        assert "another" in show.text
+        assert "None of these runs" in show.text
+        await show.until(lambda: "None of these runs" not in show.text)
+
+    puppet(scene)
+
+
 def test_a_kill_names_all_and_kills_once_what_lies_below_another():
     async def scene(show: Show) -> None:
         await opened(show, face("boss"), face("hand", "boss"), face("finger", "hand"), face("other"))

@@ -25,6 +25,8 @@ from agentmesh.tui.widgets.dialog import Dialog
 from agentmesh.tui.widgets.lines import Line, Lines, Piece
 
 if TYPE_CHECKING:
+    from textual.timer import Timer
+
     from agentmesh.store.board import Elsewhere, Ran
     from agentmesh.tui.board.board_rows import BoardRow
     from agentmesh.tui.input.keys import Keymap
@@ -87,6 +89,8 @@ class BoardScreen(Dialog[None]):
             Lines(id="board-strips"),
             Lines(id="board-keys"),
         )
+        self._said: Timer | None = None
+        """Ends what a key has said in place of the keys."""
         self._table = BoardTable()
         self._writing: list[BoardRow] = []
         """The recipients of the message that is being written."""
@@ -157,7 +161,8 @@ class BoardScreen(Dialog[None]):
                 board_rows.summary(shown, board, wanted, width, everywhere=everywhere, folded=folded, missing=missing)
             ]
         )
-        self._keys.show(self._key_line)
+        if self._said is None:
+            self._keys.show(self._key_line)
         is_read = not everywhere or self._everybody is not None
         fits_none = "No agent fits. Backspace takes letters back, Esc all of them."
         self._table.empty = fits_none if is_read else "Reading all sessions ..."
@@ -370,5 +375,12 @@ class BoardScreen(Dialog[None]):
         self.app.post_message(CallRequested(call, row.face.id, is_confirmed=True))
 
     def _say(self, text: str) -> None:
+        """Say something in place of the keys, for a moment."""
+        if self._said is not None:
+            self._said.stop()
         self._keys.show(lambda _width: [(Piece(f" {text}", "warning"),)])
-        self.set_timer(3.0, lambda: self._keys.show(self._key_line))
+        self._said = self.set_timer(3.0, self._show_keys)
+
+    def _show_keys(self) -> None:
+        self._said = None
+        self._keys.show(self._key_line)
