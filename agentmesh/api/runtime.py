@@ -69,7 +69,7 @@ class Runtime:
         return self._problem(row) is None and self.core.ensure_served(row).started
 
     def try_to_serve(self, session: SessionId, root: AgentId) -> None:
-        """Start a worker if none serves the session. One of this process serves it; nothing is looked up then."""
+        """Start a worker if none serves the session. If this process has one for it, the database is not asked."""
         with self._lock:
             runs_here = any(serves in (None, session) for serves in self._own)
         if not runs_here:

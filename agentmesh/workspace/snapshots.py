@@ -90,7 +90,7 @@ class StepSnapshots:
     def _look(self, paths: Collection[str] | None) -> None:
         """Note what others have changed in these files, or in all."""
         with self._chain.lock, self._store.held():
-            before = self._newest() or self._others_first()
+            before = self._newest() or self._store_first()
             if before is None or self._root.own:
                 return
             found = self._take(before, paths)
@@ -114,7 +114,7 @@ class StepSnapshots:
         self._among.note_repository(row, self._place)
         return self._chain.at(row.head)
 
-    def _others_first(self) -> str | None:
+    def _store_first(self) -> str | None:
         """Store what the files are before any snapshot; if another process was first, return its tree."""
         found = self._take(None, None)
         first = entry(found, ref := self._ref(found.tree[:_DIGITS]))

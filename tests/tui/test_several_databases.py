@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from agentmesh.tui.session.surroundings import Surroundings, SurroundingsReader
 from agentmesh.tui.widgets.chooser import Chooser
 from agentmesh.tui.widgets.lines import plain
 from tests.tui.faces import board, id_of
-from tests.tui.piloting import enter, play, shown
+from tests.tui.piloting import Show, enter, play, shown
 from tests.tui.with_defaults import status_line
 
 
@@ -168,51 +168,51 @@ def test_the_list_of_sessions_says_why_no_database_answers(databases):
         _listed(databases.mesh("a"), Silent())  # type: ignore[arg-type]
 
 
-def test_a_session_that_is_not_listed_is_looked_for_by_its_words(databases, tmp_path, monkeypatch):
-    monkeypatch.setattr(sessions, "LISTED", 2)
+def choosing(
+    databases: Databases, folder: Path, titles: Sequence[str], scene: Callable[[Show], Coroutine[Any, Any, None]]
+) -> None:
+    """Begin sessions with these titles, the oldest first; play a scene that ends in the oldest, from its list on."""
     mesh = databases.mesh("a")
-    old, *_, newest = (
-        mesh.find_session(session=begin(mesh, tmp_path, name), workdir=tmp_path) for name in ("ancient", "one", "two")
-    )
+    begun = [mesh.find_session(session=begin(mesh, folder, title), workdir=folder) for title in titles]
 
     async def whole() -> None:
-        opened = Opened(mesh, newest, "", None, None, "")
+        opened = Opened(mesh, begun[-1], "", None, None, "")
         async with shown(MeshApp(lambda: opened, keymap=Keymap()), (100, 30)) as show:
             await show.until(lambda: show.app.session)
             await enter(show, "/sessions")
-            await show.sees("Sessions · the newest 2")
-            await show.press(*"absent", "enter")
-            await show.sees("No session fits “absent”")
-            await show.press(*"ancient")
-            await show.sees("not listed: Enter looks for it")
-            await show.press("enter")
-            await show.sees("Sessions with “ancient”")
-            await show.press("enter")
-            await show.until(lambda: show.app.session and show.app.session.id == old.id)
+            await scene(show)
+            await show.until(lambda: show.app.session and show.app.session.id == begun[0].id)
 
     play(whole())
+
+
+def test_a_session_that_is_not_listed_is_looked_for_by_its_words(databases, tmp_path, monkeypatch):
+    monkeypatch.setattr(sessions, "LISTED", 2)
+
+    async def scene(show: Show) -> None:
+        await show.sees("Sessions · the newest 2")
+        await show.press(*"absent", "enter")
+        await show.sees("No session fits “absent”")
+        await show.press(*"ancient")
+        await show.sees("not listed: Enter looks for it")
+        await show.press("enter")
+        await show.sees("Sessions with “ancient”")
+        await show.press("enter")
+
+    choosing(databases, tmp_path, ("ancient", "one", "two"), scene)
 
 
 def test_a_word_that_fits_a_listed_session_finds_older_ones_too(databases, tmp_path, monkeypatch):
     monkeypatch.setattr(sessions, "LISTED", 2)
-    mesh = databases.mesh("a")
-    old, *_, newest = (
-        mesh.find_session(session=begin(mesh, tmp_path, name), workdir=tmp_path) for name in ("old task", "one", "task")
-    )
 
-    async def whole() -> None:
-        opened = Opened(mesh, newest, "", None, None, "")
-        async with shown(MeshApp(lambda: opened, keymap=Keymap()), (100, 30)) as show:
-            await show.until(lambda: show.app.session)
-            await enter(show, "/sessions")
-            await show.press(*"task")
-            await show.sees("… look for it in all")
-            await show.press("up", "enter")
-            await show.sees("Sessions with “task”", "old task")
-            await show.press("down", "enter")
-            await show.until(lambda: show.app.session and show.app.session.id == old.id)
+    async def scene(show: Show) -> None:
+        await show.press(*"task")
+        await show.sees("… look for it in all")
+        await show.press("up", "enter")
+        await show.sees("Sessions with “task”", "old task")
+        await show.press("down", "enter")
 
-    play(whole())
+    choosing(databases, tmp_path, ("old task", "one", "task"), scene)
 
 
 def _mail(mesh: Mesh, session: Session, agent: AgentId | None = None) -> list[str]:
