@@ -282,7 +282,7 @@ class StepCalls:
 
     def _flush(self) -> None:
         """Write results. Only this process knows what a tool has done, so it tries until the lease is lost."""
-        refused = 0
+        refused, told = 0, ""
         while self._results:
             self._asking.forget()  # storing takes time, a whole outage if the database is gone
             try:
@@ -298,5 +298,9 @@ class StepCalls:
                 refused += not isinstance(error, (DatabaseUnreachable, DatabaseBusy))
                 if refused == _STORE_TRIES or self._cancel.reason is CancelReason.STOP:
                     raise
-                LOG.warning("results of agent %s cannot be stored yet: %s", self._lease.agent_id, error)
+                if error.message != told:
+                    LOG.warning("results of agent %s cannot be stored yet: %s", self._lease.agent_id, error)
+                    told = error.message
                 time.sleep(_STORE_AGAIN)
+        if told:
+            LOG.warning("results of agent %s are stored now", self._lease.agent_id)

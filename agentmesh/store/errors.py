@@ -50,6 +50,10 @@ _FULL_WORDS = re.compile("too many (?:clients|connections)|connection slots are 
 _FULL_HINT = (
     "Close other clients, or raise the limit: max_connections, or CONNECTION LIMIT of the role or the database."
 )
+_NO_SPACE = "53100"
+_NO_SPACE_WORDS = "No space left on device"
+"""What the system says where a server cannot begin a connection because its disk is full."""
+_NO_SPACE_HINT = "Free space on the database server's disk; nothing was changed."
 _UPGRADE_HINT = "Run `agentmesh db upgrade`."
 
 _ADVICE: MappingProxyType[str, tuple[type[errors.DatabaseError], str]] = MappingProxyType(
@@ -66,7 +70,7 @@ _ADVICE: MappingProxyType[str, tuple[type[errors.DatabaseError], str]] = Mapping
             "Grant agentmesh_person (for workers: agentmesh_worker) to this role; only the schema's owner may do more.",
         ),
         "42P01": (errors.SchemaBehind, _UPGRADE_HINT),
-        "53100": (errors.DatabaseBusy, "Free space on the database server's disk; nothing was changed."),
+        _NO_SPACE: (errors.DatabaseBusy, _NO_SPACE_HINT),
         "55P03": (errors.DatabaseBusy, "Another session holds the lock; look for it in pg_stat_activity."),
         "57014": (
             errors.DatabaseBusy,
@@ -98,6 +102,8 @@ def domain_error(error: psycopg.Error, where: str = "") -> errors.AgentmeshError
         return kind(f"{subject} says: {sentence}", hint=hint or advice)
     if is_full(error):
         return errors.DatabaseUnreachable(f"{subject} has no connection free: {sentence}", hint=hint or _FULL_HINT)
+    if is_without_space(error):
+        return errors.DatabaseUnreachable(f"{subject} has no space left: {sentence}", hint=hint or _NO_SPACE_HINT)
     if login := _login_hint(error):
         return errors.DatabaseUnreachable(f"{subject} cannot be opened: {sentence}", hint=hint or login)
     if is_connection_failure(error):
@@ -130,6 +136,13 @@ def is_full(error: psycopg.Error) -> bool:
     if error.sqlstate is not None:
         return error.sqlstate == _FULL
     return isinstance(error, psycopg.OperationalError) and bool(_FULL_WORDS.search(str(error)))
+
+
+def is_without_space(error: psycopg.Error) -> bool:
+    """Return whether the server's disk is full."""
+    if error.sqlstate is not None:
+        return error.sqlstate == _NO_SPACE
+    return isinstance(error, psycopg.OperationalError) and _NO_SPACE_WORDS in str(error)
 
 
 def is_connection_failure(error: psycopg.Error) -> bool:

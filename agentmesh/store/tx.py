@@ -24,6 +24,7 @@ from agentmesh.domain.errors import (
     DatabaseBusy,
     DatabaseError,
     DatabaseUnreachable,
+    EmbeddedServerError,
     ServerReplaced,
     UsageError,
 )
@@ -262,8 +263,7 @@ class Database:
                 # In slices: the pool makes a new attempt to connect on a request, not during a wait.
                 connection = pool.getconn(timeout=min(_ASK_AGAIN, remaining))
             except PoolTimeout:
-                if self._revive:
-                    self._revive()
+                self._start_again()
                 continue
             except PoolClosed:
                 raise DatabaseUnreachable(
@@ -275,6 +275,14 @@ class Database:
                 return connection
             connection.close()
             pool.putconn(connection)
+
+    def _start_again(self) -> None:
+        """Start the embedded server if it has died. If that fails (a full disk), the database is away, as any other."""
+        if self._revive:
+            try:
+                self._revive()
+            except EmbeddedServerError as error:
+                raise DatabaseUnreachable(error.message, hint=error.hint) from error
 
     def _busy(self) -> DatabaseError:
         return DatabaseError(

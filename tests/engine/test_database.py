@@ -91,6 +91,16 @@ def test_a_commit_that_is_lost_or_whose_answer_is_lost(rig: Rig, when, name):
     assert rig.one("select count(*) from agentmesh.mail where body = 'thanks'") == 1
 
 
+def test_an_outage_while_results_are_stored_is_said_once(rig: Rig, caplog: pytest.LogCaptureFixture):
+    script(rig)
+    hook = Loses("before", "finish_calls", times=20)
+    rig.worker(hook=hook)
+    assert rig.run() == "the end"
+    assert hook.left == 0
+    told = [each.removeprefix(f"results of agent {rig.root} ") for each in caplog.messages if "results of" in each]
+    assert told == ["cannot be stored yet: lost, on purpose", "are stored now"]
+
+
 class LosesIf(Loses):
     """The same for the first commit that meets a condition."""
 

@@ -20,7 +20,7 @@ import psycopg
 import pytest
 
 import agentmesh
-from agentmesh.domain.errors import EmbeddedServerError
+from agentmesh.domain.errors import DatabaseUnreachable, EmbeddedServerError
 from agentmesh.store.embedded import EmbeddedServer
 from agentmesh.store.embedded.account import server_account
 from agentmesh.store.embedded.programs import wheel_bin
@@ -516,6 +516,33 @@ def test_a_setting_that_postgresql_refuses_is_told_with_its_own_words(new_server
         server.acquire()
     assert 'invalid value for parameter "shared_buffers": "plenty"' in failed.value.hint
     assert server.status().holders == 0
+
+
+@pytest.mark.usefixtures("made_before")
+def test_a_start_that_fails_on_a_full_disk_names_the_disk(
+    new_server: NewServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = new_server(settings={**FAST, "shared_buffers": "plenty"})
+    usage = shutil.disk_usage(server.status().socket_dir.anchor)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=4096))
+    with pytest.raises(EmbeddedServerError, match="does not start") as failed:
+        server.acquire()
+    assert failed.value.hint.endswith(" is full: 0 MiB are free. Make room.")
+
+
+@pytest.mark.usefixtures("made_before")
+def test_a_database_whose_killed_server_cannot_start_is_away(new_server: NewServer) -> None:
+    server = new_server()
+    cannot = EmbeddedServerError("It does not start.", hint="Make room.")
+
+    def revive() -> None:
+        raise cannot
+
+    with Database(server.acquire(), role="test", revive=revive) as database:
+        kill_hard(pid_of(server))
+        with pytest.raises(DatabaseUnreachable, match=r"^It does not start\.$") as away:
+            database.run(one, idempotent=True)
+    assert away.value.hint == "Make room."
 
 
 @pytest.mark.usefixtures("made_before")

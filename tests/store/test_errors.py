@@ -9,7 +9,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from agentmesh.domain import errors
 from agentmesh.store import changes, context, snapshots, timers, todos, travel
-from agentmesh.store.errors import translated
+from agentmesh.store.errors import domain_error, translated
 
 REFUSALS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.Refused)]
 
@@ -112,6 +112,14 @@ def test_a_limit_of_connections_is_told_as_one(conn, new_database, limited):
     assert caught.value.message.startswith("The database mesh at here has no connection free: connection to server ")
     assert f"too many connections for {limited}" in caught.value.message
     assert "CONNECTION LIMIT" in caught.value.hint
+
+
+def test_a_connection_refused_for_want_of_space_is_told_as_one():
+    refusal = 'connection failed: connection to server on socket "x" failed: FATAL:  could not write init file: '
+    found = domain_error(psycopg.OperationalError(f"{refusal}No space left on device"), "mesh at here")
+    assert type(found) is errors.DatabaseUnreachable
+    assert found.message.startswith("The database mesh at here has no space left: connection to server")
+    assert found.hint.startswith("Free space on")
 
 
 def test_a_terminated_session_is_unreachable(conn):

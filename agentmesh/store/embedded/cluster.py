@@ -45,6 +45,8 @@ _STOP_SECONDS: Final = 30.0
 _QUIT_SECONDS: Final = 10.0
 _LOG_FILES: Final = 7
 _LOG_LINES: Final = 12
+_LEAST_FREE: Final = 16 << 20
+"""Bytes: one more file of PostgreSQL's write-ahead log."""
 
 
 class Cluster:
@@ -111,9 +113,8 @@ class Cluster:
         pg_ctl, options = programs.folder / "pg_ctl", self._start_options(programs)
         started = account.run(pg_ctl, "start", "-w", "-s", *options, environ={"PGDATA": str(places.cluster)})
         if started.returncode != 0:
-            raise EmbeddedServerError(
-                f"The embedded PostgreSQL does not start: {_reason(started)}", hint=self._with_log(URL_HINT)
-            )
+            message = f"The embedded PostgreSQL does not start: {_reason(started)}"
+            raise EmbeddedServerError(message, hint=self._about_space() or self._with_log(URL_HINT))
 
     def _unanswering(self, answer: Ping) -> EmbeddedServerError:
         pid = self.postmaster()
@@ -152,7 +153,8 @@ class Cluster:
             *(("--no-sync",) if self._settings.get("fsync") == "off" else ()),
         )
         if made.returncode != 0:
-            raise EmbeddedServerError(f"The embedded PostgreSQL cannot be set up: {_reason(made)}", hint=URL_HINT)
+            message = f"The embedded PostgreSQL cannot be set up: {_reason(made)}"
+            raise EmbeddedServerError(message, hint=self._about_space() or URL_HINT)
         with (fresh / "postgresql.auto.conf").open("a", encoding="utf-8") as file:
             file.writelines(f"{name} = '{value}'\n" for name, value in _TUNABLE.items())
         fresh.rename(self._places.cluster)
@@ -208,8 +210,14 @@ class Cluster:
         except psycopg.Error as error:
             raise EmbeddedServerError(
                 f"The embedded server refuses its own owner: {printable(str(error)).strip()}.",
-                hint=self._with_log("Look into its log."),
+                hint=self._about_space() or self._with_log("Look into its log."),
             ) from error
+
+    def _about_space(self) -> str:
+        """Return advice if the disk is full. The server's own words about that are rarely the last of its log."""
+        folder = self._places.data_dir
+        free = shutil.disk_usage(folder).free
+        return f"The disk of {folder} is full: {free >> 20} MiB are free. Make room." if free < _LEAST_FREE else ""
 
     def _with_log(self, advice: str) -> str:
         """Return the advice, followed by the last lines that the server wrote."""
