@@ -147,7 +147,10 @@ class Crew:
 
     def _submit(self, hosted: LeasedAgent) -> None:
         if not self._stopping.is_set() and self._hosts.queue(hosted):
-            self._threads.submit(lambda: self._work_on(hosted))
+            try:
+                self._threads.submit(lambda: self._work_on(hosted))
+            except RuntimeError as error:
+                self._threads.died("agent", error)
             if self.offers.are_due:
                 self._on_free()
 

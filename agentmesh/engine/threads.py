@@ -11,7 +11,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from agentmesh.domain.loop import Died, Loop, log_death
+from agentmesh.domain.log import logger
+from agentmesh.domain.loop import Died, Loop, log_death, start_thread
+
+LOG = logger(__name__)
 
 Work = Callable[[], None]
 
@@ -32,7 +35,10 @@ class Threads:
         self._stopping = False
 
     def submit(self, work: Work) -> None:
-        """Run it as soon as a thread is free; after ``stop``, never. It must not raise."""
+        """Run it as soon as a thread is free; after ``stop``, never. It must not raise.
+
+        Raise RuntimeError, and do not run it, if there is no thread and the system gives none.
+        """
         with self._changed:
             self._work.append(work)
             self._wake_or_start()
@@ -58,10 +64,23 @@ class Threads:
         if self._idle >= len(self._work):
             self._changed.notify()
         elif len(self._threads) < self._most and not self._stopping:
+            self._start()
+
+    def _start(self) -> None:
+        thread = Loop(self._run, f"{self._name}-{self._started}", self.died)
+        try:
+            if self._threads:
+                thread.start()
+            else:
+                start_thread(thread)
+        except RuntimeError as error:
+            if not self._threads:
+                self._work.pop()
+                raise
+            LOG.warning("%d threads %s must do: %s", len(self._threads), self._name, error)
+        else:
             self._started += 1
-            thread = Loop(self._run, f"{self._name}-{self._started - 1}", self.died)
             self._threads.append(thread)
-            thread.start()
 
     def stop(self, seconds: float) -> list[str]:
         """Drop what is queued and wait for the rest; return the names of the threads that did not end in time."""

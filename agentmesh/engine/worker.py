@@ -24,7 +24,7 @@ from agentmesh.domain.errors import (
 )
 from agentmesh.domain.ids import AgentId, WorkerId, short
 from agentmesh.domain.log import logger
-from agentmesh.domain.loop import Died, Loop
+from agentmesh.domain.loop import Died, Loop, start_thread
 from agentmesh.domain.rows import Agent
 from agentmesh.engine.claims import Claims
 from agentmesh.engine.crew import Crew
@@ -192,7 +192,7 @@ class Worker:
         """Stop by itself, on a new thread, because any thread may call this."""
         if self.failed is None:
             self.failed = why
-            threading.Thread(target=self.stop, name="retire", daemon=True).start()
+            start_thread(threading.Thread(target=self.stop, name="retire", daemon=True))
 
     def _died(self, name: str, error: BaseException) -> None:
         """End the worker, because without this thread it would hold agents that nobody runs."""

@@ -19,6 +19,7 @@ from concurrent.futures import CancelledError, Future
 
 import httpx2
 
+from agentmesh.domain.loop import start_thread
 from agentmesh.llm.sdk import openai
 
 _LONGEST_REFUSAL = 256 * 1024
@@ -75,7 +76,9 @@ class ModelConnection:
             if self._is_cut:
                 raise httpx2.ConnectTimeout("no connection in time")
             self._opening = opening
-        threading.Thread(target=self._open, args=(send, opening), name=f"connect {self._name}", daemon=True).start()
+        start_thread(
+            threading.Thread(target=self._open, args=(send, opening), name=f"connect {self._name}", daemon=True)
+        )
         try:
             return opening.result()
         except CancelledError:

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from agentmesh.domain.cancel import Cancel
+from agentmesh.domain.loop import start_thread
 
 _TICK = 0.1
 """Seconds that an exchange may outlive its deadline."""
@@ -105,8 +106,8 @@ class _Deadlines:
         with self._changed:
             self._exchanges.add(exchange)
             if not self._is_running:
+                start_thread(threading.Thread(target=self._run, name="deadlines", daemon=True))
                 self._is_running = True
-                threading.Thread(target=self._run, name="deadlines", daemon=True).start()
             elif self._is_asleep:
                 self._changed.notify()
 

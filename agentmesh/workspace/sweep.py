@@ -42,7 +42,11 @@ class Sweeper:
         if time.monotonic() < self._next or not self._running.acquire(blocking=False):
             return
         self._next = time.monotonic() + _EVERY
-        threading.Thread(target=self._run, args=(workspaces,), name="sweep", daemon=True).start()
+        try:
+            threading.Thread(target=self._run, args=(workspaces,), name="sweep", daemon=True).start()
+        except RuntimeError as error:
+            self._running.release()
+            LOG.warning("own trees are looked after later: %s", error)
 
     def _run(self, workspaces: WorkspaceFiles) -> None:
         try:

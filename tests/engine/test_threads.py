@@ -3,9 +3,13 @@ from __future__ import annotations
 import threading
 from queue import SimpleQueue
 
+import pytest
+
+from agentmesh.domain import loop
 from agentmesh.engine.threads import Threads
 from agentmesh.engine.watch import WaitWatch
-from tests.fixtures.engine import until
+from tests.fixtures.engine import Rig, until
+from tests.fixtures.threads import NoThreads
 
 
 def test_work_runs_side_by_side_up_to_the_limit_and_on_no_more_threads_than_needed():
@@ -257,3 +261,65 @@ def test_an_agent_that_the_rows_give_to_a_worker_and_that_it_does_not_know_is_fo
     go_on.set()
     rig.rest()
     assert rig.last()[0] == "done"
+
+
+def test_the_first_thread_is_asked_for_again(monkeypatch):
+    system = NoThreads(monkeypatch, "t-", 3)
+    threads, ran = Threads(2, "t"), threading.Event()
+    threads.submit(ran.set)
+    assert ran.wait(10)
+    assert system.left == 0
+    assert threads.stop(10) == []
+
+
+def test_threads_that_are_there_do_the_work_of_those_that_were_refused(monkeypatch):
+    threads = Threads(2, "t")
+    begun, hold, ran = threading.Event(), threading.Event(), threading.Event()
+
+    def stuck():
+        begun.set()
+        hold.wait(10)
+
+    threads.submit(stuck)
+    assert begun.wait(10)
+    system = NoThreads(monkeypatch, "t-", 1)
+    threads.submit(ran.set)
+    assert system.left == 0
+    hold.set()
+    assert ran.wait(10)
+    assert threads.stop(10) == []
+
+
+def test_without_any_thread_the_work_is_refused(monkeypatch):
+    monkeypatch.setattr(loop, "_START_PATIENCE", 0.0)
+    threads, ran = Threads(2, "t"), []
+    NoThreads(monkeypatch, "t-", 2**30)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        threads.submit(lambda: ran.append(1))
+    monkeypatch.undo()
+    threads.submit(lambda: ran.append(2))
+    until(lambda: ran == [2])
+    assert threads.stop(10) == []
+
+
+def test_agents_run_although_the_system_gave_no_thread_at_first(rig: Rig, monkeypatch):
+    system = NoThreads(monkeypatch, "agent-", 3)
+    for name in ("a", "b", "c"):
+        rig.fork(name)
+        rig.prompt("go", name)
+    rig.worker(concurrency=4)
+    rig.rest()
+    assert system.left == 0
+    assert [rig.status(name) for name in ("a", "b", "c")] == ["idle"] * 3
+
+
+def test_a_worker_that_gets_no_thread_ends_and_frees_its_agents(rig: Rig, monkeypatch):
+    monkeypatch.setattr(loop, "_START_PATIENCE", 0.0)
+    NoThreads(monkeypatch, "agent-", 2**30)
+    rig.prompt("go")
+    first = rig.worker(concurrency=2).worker
+    rig.until(lambda: first.failed)
+    monkeypatch.undo()
+    rig.worker()
+    rig.rest()
+    assert rig.status() == "idle"

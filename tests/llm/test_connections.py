@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 
 import httpx2
@@ -9,10 +10,19 @@ import openai
 import pytest
 
 from agentmesh.domain.cancel import Cancel, CancelReason
-from agentmesh.llm import connections
+from agentmesh.llm import connections, exchange
 from agentmesh.llm.connections import Connections, ModelConnection
+from tests.fixtures.threads import NoThreads
 from tests.llm.asking import Asking, Log, client, eventually, request
 from tests.llm.misbehaving import PATIENCE, Exchange, good, hanging, misbehaving
+
+
+class Cuttable:
+    def __init__(self) -> None:
+        self.was_cut = threading.Event()
+
+    def cut(self) -> None:
+        self.was_cut.set()
 
 
 class Made(ModelConnection):
@@ -138,3 +148,11 @@ def test_the_server_sees_the_end_of_an_answer_that_nobody_reads_on():
         asking.end()
         eventually(lambda: bool(hung_up))
         model.close()
+
+
+def test_time_limits_hold_although_the_system_gave_no_thread_at_first(monkeypatch):
+    monkeypatch.setattr(exchange, "_DEADLINES", exchange._Deadlines())
+    system = NoThreads(monkeypatch, "deadlines", 2)
+    with exchange.Exchange(Cancel(), 0.01) as limited, limited.using(connection := Cuttable()):
+        assert connection.was_cut.wait(PATIENCE)
+    assert system.left == 0

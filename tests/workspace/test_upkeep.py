@@ -20,6 +20,7 @@ from agentmesh.workspace.merging import MergeTerms
 from agentmesh.workspace.results import Checked, Fault, MergeStatus
 from tests.fixtures.engine import Rig, call, do, once, say, when
 from tests.fixtures.repositories import git, write
+from tests.fixtures.threads import NoThreads
 from tests.workspace.conftest import edit, here, idle, own, tree_of, with_child
 
 pytestmark = pytest.mark.timeout(120)
@@ -394,3 +395,15 @@ def test_a_check_that_is_interrupted_leaves_everything_as_it_was(grove: Rig):
     assert not seen[0].exists()
     assert (rig.workdir / "a.txt").read_text() == "not committed\n"
     assert rig.one("select count(*) from agentmesh.merges") == 0
+
+
+def test_a_sweep_comes_although_the_system_gave_no_thread_for_the_last(rig: Rig, monkeypatch):
+    NoThreads(monkeypatch, "sweep", 1)
+    monkeypatch.setattr(sweep, "_EVERY", 0.0)
+    swept = threading.Event()
+    monkeypatch.setattr(sweep, "finish_left", lambda _workspaces: swept.set())
+    sweeper = sweep.Sweeper()
+    sweeper.tick(here(rig))
+    assert not swept.is_set()
+    sweeper.tick(here(rig))
+    assert swept.wait(30)
