@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -61,6 +62,7 @@ class Store:
         self._goes_back = False
         self._opened: pygit2.Repository | None = None
         self._look: WorkspaceIndex | None = None
+        self._used_at = time.monotonic()
         self._rules = RuleFiles(place.top)
 
     def take(
@@ -197,6 +199,16 @@ class Store:
         finally:
             self._alone.release()
 
+    def rest(self, seconds: float) -> None:
+        """Drop what the last look has left in memory, if no thread has needed it for so long; the folder has it too."""
+        if not self._alone.acquire(blocking=False):
+            return
+        try:
+            if not self._depth and time.monotonic() - self._used_at >= seconds:
+                self._opened = self._look = None
+        finally:
+            self._alone.release()
+
     @contextmanager
     def _locked(self, *, wait: bool, made: bool) -> Iterator[None]:
         must_be_there = made and self.place.top.parent == self.folder.resolve()
@@ -232,6 +244,8 @@ class Store:
                 # What is in memory may be half of a change: the next call begins with what is on disk.
                 self._opened = self._look = None
                 raise
+            finally:
+                self._used_at = time.monotonic()
 
     def _settle(self, view: pygit2.Repository) -> None:
         left = None if self._goes_back else unfinished.read(self.folder)

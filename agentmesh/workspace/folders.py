@@ -73,6 +73,13 @@ class Folders:
         with self._lock:
             self._stores.pop(workspace, None)
 
+    def rest(self, seconds: float) -> None:
+        """Let the stores that nobody has used for so long give back their memory."""
+        with self._lock:
+            stores = tuple(self._stores.values())
+        for store in stores:
+            store.rest(seconds)
+
     def _usable(self, root: Path) -> Place:
         found = places.find(root)
         if self.trees.is_relative_to(found.top):

@@ -10,6 +10,7 @@ import pytest
 from agentmesh.domain.errors import TreeError
 from agentmesh.git import looking
 from agentmesh.git.facts import FileChange
+from agentmesh.git.store import Store
 from tests.git.repositories import Repository, Workspace, on_disk
 
 
@@ -299,3 +300,24 @@ def test_a_look_whose_result_was_never_stored_hides_nothing_from_the_next(
     assert (lost.unmade, again.unmade, again.tree) == (None, None, lost.tree)
     repository.write("made", "and now by somebody else")
     assert workspace.store.take(again.tree, None, apart=True).unmade is None, "it is known"
+
+
+def looked(store: Store) -> bool:
+    """Return whether a store has what it has looked at in memory."""
+    return store._look is not None
+
+
+def test_a_store_that_rested_goes_on_from_its_folder(repository: Repository, workspace: Workspace):
+    repository.write("big/one", "1\n")
+    workspace.take()
+    store = workspace.store
+    store.rest(3600.0)
+    assert looked(store)
+    with store.held():
+        store.rest(0.0)
+        assert looked(store)
+    store.rest(0.0)
+    assert not looked(store)
+    repository.write("big/one", "one\n")
+    (repository.top / "a.txt").unlink()
+    assert [each.path for each in workspace.take().changes] == ["a.txt", "big/one"]

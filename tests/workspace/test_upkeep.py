@@ -14,6 +14,7 @@ from agentmesh.domain.cancel import Cancel, CancelReason
 from agentmesh.domain.errors import SessionRunning
 from agentmesh.git.unfinished import NOTE
 from agentmesh.store import leases, sessions
+from agentmesh.store import workspaces as rows
 from agentmesh.workspace import merging, repair, sweep
 from agentmesh.workspace.deleting import delete_session
 from agentmesh.workspace.merging import MergeTerms
@@ -407,3 +408,17 @@ def test_a_sweep_comes_although_the_system_gave_no_thread_for_the_last(rig: Rig,
     assert not swept.is_set()
     sweeper.tick(here(rig))
     assert swept.wait(30)
+
+
+def test_a_sweep_lets_unused_files_go_from_memory(grove: Rig, monkeypatch):
+    workspaces = here(grove)
+    row = grove.db.run(rows.of_session, grove.one("select id from agentmesh.sessions"))
+    root = workspaces.root_of(row)
+    workspaces.now(root, row.session_id)
+    store = workspaces.store(row.id, workspaces.place_of(root))
+    assert store._look is not None
+    sweep.sweep(workspaces)
+    assert store._look is not None
+    monkeypatch.setattr(sweep, "_UNUSED", 0.0)
+    sweep.sweep(workspaces)
+    assert store._look is None
