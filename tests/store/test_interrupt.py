@@ -65,14 +65,31 @@ def test_mail_unread_by_then_wakes_nobody_and_is_shown_with_the_next(mesh: Mesh)
     assert [content["text"] for kind, content in mesh.rows(mesh.root) if kind == "mail"] == ["held", "newer"]
 
 
-def test_mail_that_came_after_esc_starts_the_next_turn_with_all_of_it(mesh: Mesh):
+@pytest.mark.parametrize("ends", ["stopped", "by itself"])
+def test_mail_of_agents_that_comes_before_the_turn_has_stopped_wakes_nobody(mesh: Mesh, ends: str):
+    a = mesh.fork(mesh.root, "a", "work")
+    lease = mesh.begin(mesh.root)
+    mesh.interrupt(mesh.root)
+    mesh.send(a, mesh.root, "in between")
+    if ends == "stopped":
+        assert mesh.run(steps.stop_turn, lease) is AgentStatus.IDLE
+    else:
+        assert mesh.run(steps.finish_step, lease, {"text": "done"}, [], {}).status is AgentStatus.IDLE
+    assert mesh.unread(mesh.root) == ["in between"]
+    mesh.send(a, mesh.root, "after")
+    assert mesh.status(mesh.root) is AgentStatus.RUNNING
+
+
+def test_a_persons_message_after_esc_starts_the_next_turn_with_all_mail(mesh: Mesh):
     a = mesh.fork(mesh.root, "a", "work")
     mesh.begin(mesh.root)
     mesh.send(a, mesh.root, "before")
     mesh.interrupt(mesh.root)
+    mesh.send(None, mesh.root, "of the person")
     mesh.send(a, mesh.root, "after")
     assert mesh.run(steps.stop_turn, mesh.lease(mesh.root)) is AgentStatus.RUNNING
-    assert [content["text"] for kind, content in mesh.rows(mesh.root) if kind == "mail"] == ["before", "after"]
+    told = [content["text"] for kind, content in mesh.rows(mesh.root) if kind in ("mail", "user")]
+    assert told[1:] == ["before", "of the person", "after"]
     mesh.run(steps.begin_step, mesh.lease(mesh.root), 0)
 
 
@@ -94,12 +111,11 @@ def test_a_late_esc_never_stops_the_next_turn(mesh: Mesh):
 
 
 def test_esc_twice_is_esc_once(mesh: Mesh):
-    a = mesh.fork(mesh.root, "a", "work")
     mesh.begin(mesh.root)
     mesh.interrupt(mesh.root)
-    mesh.send(a, mesh.root, "between")
+    mesh.send(None, mesh.root, "between")
     assert mesh.interrupt(mesh.root) is True
-    assert mesh.run(steps.stop_turn, mesh.lease(mesh.root)) is AgentStatus.RUNNING, "mail after the first Esc wakes"
+    assert mesh.run(steps.stop_turn, mesh.lease(mesh.root)) is AgentStatus.RUNNING, "a word after the first Esc wakes"
 
 
 def test_a_prompt_held_by_esc_is_read_with_the_next_prompt(mesh: Mesh):

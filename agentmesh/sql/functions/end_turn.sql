@@ -44,7 +44,7 @@ begin
   update agentmesh.agents a set status = 'idle', worker_id = null, ended_seq = ended, ended_as = how,
     unseen = case when is_compaction then a.unseen else (is_halted or coalesce(how, 'interrupted') <> 'interrupted') and task.child is null and agentmesh.works_for_user(me) end,
     owes_report = a.owes_report and (has_form or not reports) and task.child is null,
-    owed_seq = case when failed and (reports or task.child is not null) then ended else a.owed_seq end, holds_lease = false
+    owed_seq = case when failed and (reports or task.child is not null) then ended else a.owed_seq end, holds_lease = false, held_mail = case when agentmesh.was_stopped(me) then greatest(a.held_mail, (agentmesh.unread_at_end(me)).newest) else a.held_mail end
   where a.id = me.id;
   if quiet is not null then
     me.status := 'idle';
@@ -71,16 +71,16 @@ $$;
 
 comment on function agentmesh.ended_as is 'How a turn ended, by the row that it ended with.';
 
-create function agentmesh.unread_at_end(me agentmesh.agents, out waking bigint[], out quiet bigint[], out by_user boolean)
+create function agentmesh.unread_at_end(me agentmesh.agents, out waking bigint[], out quiet bigint[], out by_user boolean, out newest bigint)
 language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 -- News of a merge wake nobody, nor do reports of agents that a halt ended. An agent that goes on reads them with the
--- rest; one that goes idle has them as rows.
+-- rest; one that goes idle has them as rows. An agent that a person stops goes idle, unless the person wrote since.
 declare
   wakes boolean;
 begin
-  select array_agg(m.id), array_agg(m.id) filter (where m.about in ('merge', 'halt')), bool_or(m.sender is null and m.about is distinct from 'process'),
-    bool_or(m.id > me.held_mail and coalesce(m.about not in ('merge', 'halt'), true))
-  into waking, quiet, by_user, wakes
+  select array_agg(m.id), array_agg(m.id) filter (where m.about in ('merge', 'halt')), bool_or(m.sender is null and m.about is distinct from 'process'), max(m.id),
+    bool_or(m.id > me.held_mail and case when agentmesh.was_stopped(me) then m.sender is null and m.about is distinct from 'process' else coalesce(m.about not in ('merge', 'halt'), true) end)
+  into waking, quiet, by_user, newest, wakes
   from agentmesh.mail m where m.recipient = me.id and m.read_at is null and m.withdrawn_at is null;
   if wakes is not true then
     waking := null;
