@@ -149,7 +149,13 @@ def stop(*, force: bool, place: PlaceOptions) -> None:
     server = _embedded(place.settings_of_one())
     if server is None:
         raise UsageError("A database given by URL is not ours to stop.", hint="Stop it where it was started.")
-    say("Stopped the embedded server." if server.stop(force=force) else "The embedded server was not running.")
+    if not server.stop(force=force):
+        say("The embedded server was not running.")
+        return
+    say("Stopped the embedded server.")
+    if others := server.status().holders:
+        who = "1 other process uses it and starts" if others == 1 else f"{others} other processes use it and start"
+        complain(f"{who} it again.", "`agentmesh doctor` names the workers; end them first if it has to stay stopped.")
 
 
 def _embedded(settings: Settings) -> EmbeddedServer | None:

@@ -122,6 +122,17 @@ def test_17_7_a_server_with_a_client_is_not_stopped_under_it(alone, data):
     assert not EmbeddedServer(data).running()
 
 
+def test_a_forced_stop_names_those_who_start_it_again(alone, data):
+    server = EmbeddedServer(data)
+    server.acquire()
+    try:
+        stopped = alone("db", "stop", "--force")
+        assert stopped.code == 0
+        assert "Stopped the embedded server.\nagentmesh: 1 other process uses it and starts it again." in stopped.err
+    finally:
+        server.release()
+
+
 def test_17_7_without_clients_the_last_command_stops_what_nobody_asked_to_keep(alone, data):
     assert alone("sessions").code == 0
     assert not EmbeddedServer(data).running()
