@@ -94,7 +94,7 @@ def open_database(
     if settings.is_read_only:
         url, direct_url = read_only(url), direct_url and read_only(direct_url)
     try:
-        revive = server.acquire if server else None
+        revive = server.revive if server else None
         if migrate:
             direct, folder = direct_url or url, server.home if server else None
             first = schema.connect_ensured(direct, role=role, automatic=server is not None, folder=folder)

@@ -336,7 +336,7 @@ def test_a_killed_server_starts_again_with_its_data(new_server: NewServer) -> No
 @pytest.mark.usefixtures("made_before")
 def test_a_database_in_use_starts_its_killed_server_again(new_server: NewServer) -> None:
     server = new_server()
-    with Database(server.acquire(), role="test", revive=server.acquire) as database:
+    with Database(server.acquire(), role="test", revive=server.revive) as database:
         assert database.run(one) == 1
         postmaster = server.status().pid
         assert postmaster is not None
@@ -528,6 +528,17 @@ def test_a_start_that_fails_on_a_full_disk_names_the_disk(
     with pytest.raises(EmbeddedServerError, match="does not start") as failed:
         server.acquire()
     assert failed.value.hint.endswith(" is full: 0 MiB are free. Make room.")
+
+
+@pytest.mark.usefixtures("made_before")
+def test_data_that_were_deleted_under_a_program_are_not_made_anew(new_server: NewServer) -> None:
+    server = new_server()
+    with Database(server.acquire(), role="test", revive=server.revive) as database:
+        kill_hard(pid_of(server))
+        shutil.rmtree(server.home)
+        with pytest.raises(DatabaseUnreachable, match="was deleted under this program"):
+            database.run(one, idempotent=True)
+    assert not server.home.exists()
 
 
 @pytest.mark.usefixtures("made_before")

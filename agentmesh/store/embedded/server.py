@@ -93,6 +93,14 @@ class EmbeddedServer:
         lineage.forget(self.url())
         return self.url()
 
+    def revive(self) -> str:
+        """The same for a server that died under us; raise EmbeddedServerError, and make none, if its data are gone."""
+        if not self._places.cluster.exists():
+            raise EmbeddedServerError(
+                f"{self._places.cluster} was deleted under this program.", hint="End it; the next command begins anew."
+            )
+        return self.acquire()
+
     def release(self) -> None:
         """Give the share back; the last one stops the server. Without a share, do nothing."""
         with self._guard, self._disk_errors_translated():
