@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from agentmesh.tui.conversation.scrollback import Scrollback
     from agentmesh.tui.link import Link, Opened
     from agentmesh.tui.session.state import Board
+    from agentmesh.tui.widgets.reading import ReadingPage
 
 _READY = 0.3
 """Seconds until the modules of commands are loaded: the session is shown, and nobody has typed a command."""
@@ -86,6 +87,8 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
         self.main = MainScreen(keymap, self._history, Path.cwd(), "")
         self._streamed_at = 0.0
         self._shown: ShownSession | None = None
+        self._page: ReadingPage | None = None
+        """The page that is only read and took the last key."""
         self._themes = ThemeSwitch(self, lambda text, style: self.main.call_after_refresh(self.main.say, text, style))
         self._unchanged = ExitStack()
 
@@ -122,9 +125,28 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
         """Show what a person does at once; lead what is typed to the input before it is sent where the focus is."""
         if isinstance(event, events.InputEvent | events.Paste | events.Resize):
             self._unchanged.close()
-        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded and self.screen is self.main:
-            self.main.lead_to_prompt(event)
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            for key in self._leave_page(event):
+                await super().on_event(events.Key(key.key, key.character))
+            if self.screen is self.main:
+                self.main.lead_to_prompt(event)
         await super().on_event(event)
+
+    def _leave_page(self, event: events.Key | events.Paste) -> Sequence[events.Key]:
+        """Close a page that is only read if a word or a paste is for the input; return the word's first letters."""
+        from agentmesh.tui.widgets.reading import ReadingPage
+
+        if isinstance(self.screen, ReadingPage) and self.screen_stack[-2] is self.main:
+            self._page = self.screen
+        page = self._page
+        before = page.typed_before(event) if page and self.screen in (page, self.main) else None
+        if before is not None or self.screen is not page:
+            self._page = None
+        if page is None or before is None:
+            return ()
+        page.action_leave()
+        self.main.action_to_prompt()
+        return before
 
     def watch_title(self, title: str) -> None:
         """Set the terminal's title, if it is ours to set."""

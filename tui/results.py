@@ -48,15 +48,14 @@ def _show_newest(screen: MainScreen, agent_id: AgentId, asked_at: float | None) 
 
 def _page(screen: MainScreen, call: Call, agent_id: AgentId, done: Done) -> Callable[[], object] | None:
     """Return a function that opens the page or list of an outcome; None if it has none."""
-    type_on = screen.composer.type_on
     if done.table:
         from agentmesh.tui.board.table import TablePage
 
-        return partial(screen.app.push_screen, TablePage(" ".join(call.args) or f"/{call.name}", done.table, type_on))
+        return partial(screen.app.push_screen, TablePage(" ".join(call.args) or f"/{call.name}", done.table))
     if done.timeline:
         from agentmesh.tui.board.timeline import TimelinePage
 
-        return partial(screen.app.push_screen, TimelinePage(done.timeline, type_on))
+        return partial(screen.app.push_screen, TimelinePage(done.timeline))
     if done.hits:
         from agentmesh.tui.board.row_choosers import hit_chooser
 
@@ -76,7 +75,7 @@ def _page(screen: MainScreen, call: Call, agent_id: AgentId, done: Done) -> Call
     if _is_long(done.text):
         from agentmesh.tui.widgets.page import Page
 
-        return partial(screen.app.push_screen, Page(f"/{call.name}", done.text, type_on))
+        return partial(screen.app.push_screen, Page(f"/{call.name}", done.text))
     return None
 
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 import time
 import uuid
 
+import pytest
+from textual import events
+from textual.keys import _character_to_key
+
 from agentmesh.domain.ids import SessionId
 from agentmesh.tui.commands.calls import CAPTURED, END_SHELL, SAY, Call, Done, Failed
 from agentmesh.tui.commands.messages import ActionDone
+from agentmesh.tui.input.help import Help
 from agentmesh.tui.session.messages import BoardChanged, Noticed
 from agentmesh.tui.session.state import Board
+from agentmesh.tui.widgets.confirm import Confirm
 from agentmesh.tui.widgets.page import Page
 from tests.tui.faces import board, face, id_of
 from tests.tui.piloting import ROOT, Show, asked, enter, family, puppet, said
@@ -204,15 +210,83 @@ def test_what_needs_more_than_the_last_line_is_a_page():
     puppet(scene)
 
 
+async def page(show: Show) -> None:
+    """Open a page that is only read."""
+    await show.post(ActionDone(Call("tools"), ROOT, Done("\n".join(f"tool-{n}" for n in range(50)))))
+    assert isinstance(show.app.screen, Page)
+
+
 def test_a_word_that_is_typed_into_a_page_goes_to_the_input_and_closes_it():
     async def scene(show: Show) -> None:
-        await show.post(ActionDone(Call("tools"), ROOT, Done("\n".join(f"tool-{n}" for n in range(50)))))
-        assert isinstance(show.app.screen, Page)
+        await page(show)
         await show.press("j", "j")
         assert isinstance(show.app.screen, Page)
         await show.type("go on")
         await show.until(lambda: not isinstance(show.app.screen, Page))
         assert show.app.main.composer.prompt.text == "jjgo on"
+
+    puppet(scene)
+
+
+@pytest.mark.parametrize("line", ["go on", "quick"], ids=["a word", "a word that begins with the key that leaves"])
+def test_a_line_that_is_typed_fast_into_a_page_is_sent_whole(line: str):
+    async def scene(show: Show) -> None:
+        await page(show)
+        for key in (*map(_character_to_key, line), "enter"):
+            show.app.post_message(events.Key(key, key if len(key) == 1 else " " if key == "space" else None))
+        await show.until(lambda: asked(show))
+        assert show.app.screen is show.app.main
+        assert show.typed == ""
+
+    assert [call.args for call in puppet(scene).calls] == [(line,)]
+
+
+def test_a_letter_that_stays_in_a_page_is_no_part_of_what_is_typed_later():
+    async def scene(show: Show) -> None:
+        await page(show)
+        await show.press("j", "j", "enter")
+        assert isinstance(show.app.screen, Page)
+        await show.press("j", "escape", "x")
+        assert show.typed == "x"
+
+    assert puppet(scene).calls == []
+
+
+@pytest.mark.parametrize("text", ["one line", "two\nlines", "\n".join(f"line {n}" for n in range(200))])
+def test_a_paste_into_a_page_is_one_in_the_input_and_closes_it(text: str):
+    async def scene(show: Show) -> None:
+        await page(show)
+        show.app.post_message(events.Paste(text))
+        await show.until(lambda: show.typed)
+        assert show.app.main.composer.prompt.whole == text
+        assert show.app.screen is show.app.main
+        await show.press("enter")
+
+    assert [call.args for call in puppet(scene).calls] == [(text,)]
+
+
+def test_a_command_that_is_typed_into_the_help_goes_to_the_input_unless_a_dialog_is_below():
+    async def scene(show: Show) -> None:
+        await show.press("f1")
+        await show.type("/mo")
+        await show.until(lambda: show.typed == "/mo")
+        assert show.app.screen is show.app.main
+        show.app.push_screen(Confirm("Sure?", "", grace=0))
+        await show.press("f1")
+        await show.type("no")
+        assert isinstance(show.app.screen, Help)
+        assert show.typed == "/mo"
+
+    puppet(scene)
+
+
+def test_a_word_that_is_typed_into_a_page_is_keys_for_vim():
+    async def scene(show: Show) -> None:
+        show.app.main.composer.prompt.use_vim()
+        await show.press("escape")
+        await page(show)
+        await show.type("isee ")
+        await show.until(lambda: show.typed == "see ")
 
     puppet(scene)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual import events
 from textual.containers import VerticalScroll
 from textual.document._document import Document
 
@@ -558,6 +559,22 @@ def test_a_word_typed_into_a_dialog_answers_nothing_and_goes_to_the_input(word, 
         await closed(show)
         assert show.typed == word
         await show.sees("1 needs you: alpha (F2)")
+
+    assert puppet(scene).calls == []
+
+
+def test_a_paste_into_a_dialog_answers_nothing_and_goes_to_the_input(monkeypatch):
+    monkeypatch.setattr("agentmesh.tui.requests.guarded_dialog.BURST", 3600.0)
+    text = "\n".join(f"line {n}" for n in range(200))
+
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha"))
+        await opened(show)
+        await show.press("y")
+        show.app.post_message(events.Paste(text))
+        await closed(show)
+        assert show.typed == "y[pasted 200 lines]"
+        assert show.app.main.composer.prompt.whole == f"y{text}"
 
     assert puppet(scene).calls == []
 

@@ -187,7 +187,7 @@ def test_the_outcome_of_an_interrupt_stays_longer_than_the_offer_of_a_second_pre
     puppet(scene)
 
 
-@pytest.mark.parametrize("page", [lambda: Page("Title", "text", lambda _: None), None], ids=["page", "help"])
+@pytest.mark.parametrize("page", [lambda: Page("Title", "text"), None], ids=["page", "help"])
 def test_q_leaves_a_page(page):
     async def scene(show: Show) -> None:
         if page is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -24,8 +23,8 @@ _WIDTH, _ROWS = 120, 5000
 class TablePage(ReadingPage):
     """Rows and columns; foreign text, so never markup."""
 
-    def __init__(self, query: str, answer: QueryResult, type_on: Callable[[str], None]) -> None:
-        super().__init__(type_on)
+    def __init__(self, query: str, answer: QueryResult) -> None:
+        super().__init__()
         self._query, self._answer = query, answer
 
     def compose(self) -> ComposeResult:

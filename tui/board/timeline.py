@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from textual.app import ComposeResult, RenderResult
@@ -35,8 +34,8 @@ _STYLES: Final = {
 class TimelinePage(ReadingPage):
     """A drawing that can be scrolled; names are foreign text, so never markup."""
 
-    def __init__(self, timeline: Timeline, type_on: Callable[[str], None]) -> None:
-        super().__init__(type_on)
+    def __init__(self, timeline: Timeline) -> None:
+        super().__init__()
         self._timeline = timeline
 
     def compose(self) -> ComposeResult:

@@ -215,8 +215,8 @@ class Composer(Horizontal):
                 return
 
     def type_on(self, text: str) -> None:
-        """Put text that was typed elsewhere at the cursor."""
-        self.prompt.insert(text)
+        """Put text that was typed or pasted elsewhere at the cursor."""
+        self.prompt.paste(text)
 
     def give_back(self, agent_id: AgentId, text: str) -> None:
         """Put a text that could not be sent before the text typed meanwhile.

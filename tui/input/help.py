@@ -14,8 +14,8 @@ from textual.geometry import Size
 
 from agentmesh.tui.commands.catalog import COMMANDS
 from agentmesh.tui.input.keys import DEFAULTS, Key, Keymap
-from agentmesh.tui.widgets.dialog import Dialog
 from agentmesh.tui.widgets.plain import Plain
+from agentmesh.tui.widgets.reading import ReadingPage
 
 if TYPE_CHECKING:
     from agentmesh.config.custom_commands import CustomCommand
@@ -29,7 +29,7 @@ _MORE = (
 )
 
 
-class Help(Dialog[None]):
+class Help(ReadingPage):
     """A page that can be scrolled."""
 
     BINDINGS = [Binding("q", "leave", show=False)]  # noqa: RUF012 - Textual's form

@@ -238,16 +238,20 @@ class Prompt(TextArea):
         self.post_message(self.EditorWanted())
 
     async def _on_paste(self, event: events.Paste) -> None:
-        """Insert a paste whole, with plain line breaks and nothing that a terminal would obey."""
+        """Insert a paste."""
         event.prevent_default()
         event.stop()
         self.before_key("")
         if not self.read_only:
-            from agentmesh.tui.input.dropped_images import as_mentions  # not before a paste
-
-            pasted = printable(event.text.replace("\r\n", "\n").replace("\r", "\n"))
-            self.insert(as_mentions(pasted) or self._pastes.fold(pasted))
+            self.paste(event.text)
             self.focus()
+
+    def paste(self, text: str) -> None:
+        """Insert a text whole, with plain line breaks and nothing that a terminal would obey."""
+        from agentmesh.tui.input.dropped_images import as_mentions  # not before a paste
+
+        pasted = printable(text.replace("\r\n", "\n").replace("\r", "\n"))
+        self.insert(as_mentions(pasted) or self._pastes.fold(pasted))
 
     # Placeholders of long pastes
 

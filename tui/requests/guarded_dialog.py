@@ -127,6 +127,16 @@ class GuardedDialog(Dialog[T]):
         elif counts:
             self.take_key(event)
 
+    def on_paste(self, event: events.Paste) -> None:
+        """Put the dialog aside and give the paste to the input, unless a field is shown."""
+        if not self.has_field:
+            event.stop()
+            self._stop_typing()
+            if self._typed:
+                self._type_on(self._typed)
+            self._type_on(event.text)
+            self.put_aside()
+
     def _hold(self, character: str) -> None:
         """Hold a letter for a moment; if another follows, put the dialog aside and give the word to the input."""
         if self._is_over:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
@@ -17,8 +15,8 @@ class Page(ReadingPage):
 
     BINDINGS = [Binding("q", "leave", show=False)]  # noqa: RUF012 - Textual's form
 
-    def __init__(self, title: str, text: str, type_on: Callable[[str], None]) -> None:
-        super().__init__(type_on)
+    def __init__(self, title: str, text: str) -> None:
+        super().__init__()
         self._title, self._text = title, text
 
     def compose(self) -> ComposeResult:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from textual import events
 
@@ -10,31 +10,30 @@ from agentmesh.tui.widgets.dialog import Dialog
 
 WORD = 1.0
 """Seconds within which two letters are a word; one alone may have been meant to scroll."""
+BURST = 0.3
+"""The same once a letter has closed the page: a word that is typed this fast was begun before."""
 
 
 class ReadingPage(Dialog[None]):
-    """Closes when a word is typed, and gives it to the input below."""
+    """A page without a field. The app closes it for a word or a paste, and gives that to the input below."""
 
-    def __init__(self, type_on: Callable[[str], None]) -> None:
-        """``type_on`` takes what was typed."""
+    def __init__(self) -> None:
         super().__init__()
-        self._type_on = type_on
-        self._typed, self._typed_at = "", 0.0
-        self._is_over = False
+        self._typed: list[events.Key] = []
 
-    def on_key(self, event: events.Key) -> None:
-        """Keep a letter, also while its key is held; at another one, leave and pass all on."""
-        if not (event.is_printable and event.character):
-            return
-        before = self._typed if event.time - self._typed_at < WORD else ""
-        if event.key in self.active_bindings and not (before or self._is_over):
-            return  # q, by itself
-        event.stop()
-        if self._is_over:
-            self._type_on(event.character)
-            return
-        self._typed, self._typed_at = before + event.character, event.time
-        if len(set(self._typed)) > 1:
-            self._is_over = True
-            self._type_on(self._typed)
-            self.dismiss(None)
+    def typed_before(self, event: events.Key | events.Paste) -> Sequence[events.Key] | None:
+        """Return the letters before this key or paste if all is for the input; else None, and keep the letter.
+
+        Keep a letter also while its key is held; a different one makes a word.
+        """
+        within = WORD if self.is_current else BURST
+        before = self._typed if self._typed and event.time - self._typed[-1].time < within else []
+        if isinstance(event, events.Paste):
+            return before
+        self._typed = [*before, event] if event.is_printable else []
+        return before if len({key.character for key in self._typed}) > 1 else None
+
+    def action_leave(self) -> None:
+        """Close, unless the app has closed it since the key was pressed."""
+        if self.is_current:
+            super().action_leave()
