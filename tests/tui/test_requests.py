@@ -452,6 +452,47 @@ def test_questions_are_answered_by_an_option_or_in_words(keys, text):
     assert answers(puppet(scene)) == [{"text": text}]
 
 
+def test_options_from_the_tenth_on_have_letters_and_what_is_below_is_named():
+    question = request("alpha", question="Which?", options=[f"choice {n}" for n in range(1, 21)])
+
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", question))
+        await opened(show)
+        await show.sees("9 choice 9", "a choice 10", "b choice 11", "▾ 10 more lines · ↓", "Esc later")
+        await press(show, "up", "up", "up")
+        await show.sees("l choice 20", "o other", "g go there")
+        await show.until(lambda: "more line" not in show.text)
+        await press(show, "l")
+        await closed(show)
+
+    assert answers(puppet(scene)) == [{"text": "choice 20"}]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 12)])
+def test_many_rules_of_always_leave_the_keys_in_sight(size):
+    rules = [{"effect": "allow", "tool": "bash", "pattern": f"make part-{n} *"} for n in range(60)]
+    asks = request("alpha", "edit", {"path": "a.txt", "old": "a", "new": "b"}, rules=rules)
+
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", asks))
+        await opened(show)
+        await show.sees("y once", "a always", "n no", "e edit", "g go there", "Esc later")
+        assert ("a shows all" in show.text) == (size == (80, 24))
+        await press(show, "a")
+        await show.sees("make part-59 *", "Enter asks once more", "Esc goes back")
+        await press(show, "enter")
+        await show.sees("Allow this from now on? Enter", "Esc goes back")
+
+    puppet(scene, size=size)
+
+
+def test_rules_that_no_field_can_show_are_all_beside_always():
+    rules = [{"effect": "allow", "tool": "bash", "pattern": f"set -{n}\nmake"} for n in "abcdef"]
+    (always,) = (option for option in options(request("alpha", rules=rules)) if option.name == "always")
+    assert "bash(set -f" in always.explained
+    assert "more" not in always.explained
+
+
 def test_an_open_question_has_its_field_at_once_and_keeps_a_draft():
     async def scene(show: Show) -> None:
         await show.board(asking("alpha", request("alpha", question="Why?")))

@@ -32,12 +32,16 @@ from agentmesh.tui.widgets.scrolling import scroll_by
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from textual.widget import Widget
+
     from agentmesh.domain.rows import Request
     from agentmesh.tui.requests.queue import RequestQueue
 
 _DIALOG_STYLES = Path(dialog.__file__).with_name("dialog.tcss")
 _LOWEST = 12
 """Rows of a screen that has a line to say how much is below; a lower one says it among the keys."""
+_FEW_LINES = 14
+"""Rows of a screen below which the ways to answer an approval are two a line, without their meanings."""
 _AROUND = 16
 """Cells left and right of a diff in the widest dialog."""
 
@@ -79,6 +83,12 @@ class Rest(Vertical):
     def on_resize(self) -> None:
         """Tell the dialog."""
         self.post_message(self.Resized())
+
+
+def _below(part: Widget, key: str) -> str:
+    """Return how many lines of a part are below what is shown, and the key that shows them; "" if there are none."""
+    left = part.max_scroll_y - round(part.scroll_y)
+    return f"▾ {plural(left, 'more line')} · {key}" if left > 0 else ""
 
 
 class RequestDialog(GuardedDialog[Reply]):
@@ -141,6 +151,7 @@ class RequestDialog(GuardedDialog[Reply]):
                 yield Plain(id="more")
                 yield Plain(self._shown.remark, id="remark", classes="detail")
                 yield self._choices
+                yield Plain(id="more-choices")
                 yield Plain(id="field-says")
                 yield self._field
                 yield Plain(id="keys", classes="detail")
@@ -149,9 +160,9 @@ class RequestDialog(GuardedDialog[Reply]):
         """Show the choices; keys count a moment after they were drawn."""
         self.show_place(self._place)
         self._ask("" if self._choices.options else "text")
-        part = self.query_one("#proposal")
-        for what in ("scroll_y", "virtual_size"):
-            self.watch(part, what, self._changed, init=False)
+        for part in (self.query_one("#proposal"), self._choices):
+            for what in ("scroll_y", "virtual_size"):
+                self.watch(part, what, self._changed, init=False)
         super().on_mount()
 
     def keys_begin(self) -> None:
@@ -174,10 +185,11 @@ class RequestDialog(GuardedDialog[Reply]):
         self.call_after_refresh(self._show_more)
 
     def _show_more(self) -> None:
-        """Say how much of the proposal is below what is shown: a bar at its side is easily missed."""
-        part, more = self.query_one("#proposal"), self.query_one("#more", Plain)
-        left = part.max_scroll_y - round(part.scroll_y)
-        says, is_lowest = f"▾ {plural(left, 'more line')} · PgDn" if left > 0 else "", self.size.height < _LOWEST
+        """Say how much of the proposal and the choices is below what is shown: a bar at the side is easily missed."""
+        is_lowest, more = self.size.height < _LOWEST, self.query_one("#more", Plain)
+        says, choices = _below(self.query_one("#proposal"), "PgDn"), self.query_one("#more-choices", Plain)
+        choices.update(_below(self._choices, "↓"))
+        choices.display = self._choices.display and bool(choices.content) and not self.has_class("-low")
         more.display = not is_lowest and (bool(says) or not self.has_class("-low"))
         more.update(says)
         among_keys = says if is_lowest else ""
@@ -194,6 +206,10 @@ class RequestDialog(GuardedDialog[Reply]):
     def on_resize(self) -> None:
         """Fit into the new size: a low screen has room for the ways to answer, not for explanations."""
         self.set_class(self.size.height < LOW, "-low")
+        has_few_lines = self.size.height < _FEW_LINES and self.request.kind != "question"
+        self._choices.set_class(
+            has_few_lines and bool(proposed_rules(self.request) or not self.request.rules), "-short"
+        )
         has_room = bool(self._shown.path) and self.size.width >= SIDE_BY_SIDE + _AROUND
         self.query_one(".request").set_class(has_room, "-wide")
         self.query_one("#remark").display = bool(self._shown.remark) and not self.has_class("-low")
