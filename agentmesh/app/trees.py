@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentmesh.domain.errors import NoRepository, TreeError, UsageError
+from agentmesh.domain.figures import line_changes, plural
 from agentmesh.domain.figures import listed as listed_names
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.rows import Session
@@ -184,8 +185,8 @@ def shortened(folder: str) -> str:
 
 def figures(files: Sequence[FileChange]) -> str:
     """Return ``2 files, +12 −4``."""
-    noun = "file" if len(files) == 1 else "files"
-    return f"{len(files)} {noun}, +{sum(one.added for one in files)} −{sum(one.removed for one in files)}"
+    lines = line_changes(sum(one.added for one in files), sum(one.removed for one in files))
+    return f"{plural(len(files), 'file')}, {lines}"
 
 
 def listed(paths: Sequence[str], most: int = _NAMED) -> str:

@@ -87,4 +87,4 @@ def _breaches(invariant: Invariant) -> str:
     """Return the breaches, one per line."""
     lines = [f"{each.name} of session {str(each.session_id)[:8]}: {each.detail}" for each in invariant.breaches]
     more = len(lines) - _SHOWN
-    return "\n".join([*lines[:_SHOWN], *([f"and {more} more; --json shows up to 100"] if more > 0 else [])])
+    return "\n".join([*lines[:_SHOWN], *([f"and {more:,} more; --json shows up to 100"] if more > 0 else [])])

@@ -14,7 +14,7 @@ from agentmesh.cli.parameter_types import NAMED
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import say
-from agentmesh.domain.figures import plural
+from agentmesh.domain.figures import line_changes, plural
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
@@ -57,7 +57,7 @@ def _each(mesh: Mesh, ref: Ref, since: int | None, *, as_json: bool) -> None:
         for change in (change for file in files for change in file.changes):
             emit(_json(change))
         return
-    older = f" Only the newest {len(found.changes)} changes are shown." if found.is_cut else ""
+    older = f" Only the newest {len(found.changes):,} changes are shown." if found.is_cut else ""
     later = "" if since is None else f" after row {since}"
     honest = EACH if found.by_snapshots else HONEST
     say(f"{ref.label} with all below it changed {plural(len(files), 'file')}{later}. {honest}{older}")
@@ -81,7 +81,7 @@ def _net(mesh: Mesh, ref: Ref, since: int | None, *, as_json: bool) -> None:
         return
     added, removed = (sum(getattr(one, name) for one in found.files) for name in ("added", "removed"))
     where = "in its own tree" if found.is_own else "in the session's directory, where others may have changed them too"
-    say(f"{ref.label}: {plural(len(found.files), 'file')}, +{added} −{removed}, {where}.")
+    say(f"{ref.label}: {plural(len(found.files), 'file')}, {line_changes(added, removed)}, {where}.")
     _print_diff(found.files)
 
 

@@ -287,7 +287,7 @@ def _sum_up_background(result: Result) -> None:
 def _commands(of: Sequence[Process]) -> str:
     """Return how many commands these are, and what the first of them say."""
     named = "; ".join(f"{one.agent_name}: {one_line(one.command, _COMMAND)}" for one in of[:_NAMED])
-    more = f"; and {len(of) - _NAMED} more" if len(of) > _NAMED else ""
+    more = f"; and {len(of) - _NAMED:,} more" if len(of) > _NAMED else ""
     return f"{plural(len(of), 'command')} in the background ({named}{more})"
 
 

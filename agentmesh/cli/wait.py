@@ -97,7 +97,7 @@ def _watch(mesh: Mesh, place: PlaceOptions, names: Sequence[str], timeout: float
 def _tell_whom(names: Sequence[str]) -> None:
     """Print at a terminal the agents that it waits for; otherwise nothing would be seen until the end."""
     if names and sys.stderr is not None and sys.stderr.isatty():
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
         say(f"Waiting for {', '.join(names[:_NAMED])}{more}. Ctrl-C ends the wait; the agents go on.")
 
 

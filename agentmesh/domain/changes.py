@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from agentmesh.domain import jsontext
+from agentmesh.domain.figures import line_changes
 from agentmesh.domain.ids import AgentId
 from agentmesh.domain.text import visible
 
@@ -105,7 +106,7 @@ class FileChanges:
     @property
     def figures(self) -> str:
         """``+12 −3``."""
-        return f"+{sum(one.added for one in self.changes)} −{sum(one.removed for one in self.changes)}"
+        return line_changes(sum(one.added for one in self.changes), sum(one.removed for one in self.changes))
 
 
 def lines_of(

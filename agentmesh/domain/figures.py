@@ -21,11 +21,16 @@ def money(usd: Decimal | float | None) -> str:
 
 
 def plural(number: int, noun: str) -> str:
-    """Return ``1 agent``, ``2 agents``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """Return ``1 agent``, ``2,000 agents``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def line_changes(added: int, removed: int) -> str:
+    """Return how many lines were added and removed: ``+1,204 −4``."""
+    return f"+{added:,} −{removed:,}"
 
 
 def listed(names: Sequence[str], most: int) -> str:
     """Return the first names, and how many more there are: ``a, b and 3 more``."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

@@ -62,4 +62,4 @@ def is_folded(agent: AgentView, need: Need) -> bool:
 
 def silent_note(folded: int) -> str:
     """Return how many silent agents a list folds away, in words; empty if there are none."""
-    return f"+{folded} silent" if folded else ""
+    return f"+{folded:,} silent" if folded else ""

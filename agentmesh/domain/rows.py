@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from agentmesh.domain.figures import line_changes
 from agentmesh.domain.ids import AgentId, SessionId, WorkerId, short
 from agentmesh.domain.mail import remark
 from agentmesh.domain.states import AgentStatus, CallStatus, Kind, PermissionMode
@@ -131,7 +132,7 @@ class AgentView:
         Empty if there is nothing to say.
         """
         has_changed = self.lines_added or self.lines_removed
-        lines = f"+{self.lines_added} −{self.lines_removed}" if has_changed else ""
+        lines = line_changes(self.lines_added, self.lines_removed) if has_changed else ""
         return " ".join(
             filter(None, ["own" if self.workspace == "own" else "", lines, "merged" if self.merged else ""])
         )

@@ -18,7 +18,7 @@ from agentmesh.cli.render.data import dumps
 from agentmesh.cli.render.outcome import print_outcome
 from agentmesh.cli.render.screen import Column, Grid
 from agentmesh.cli.render.tree import tree_data
-from agentmesh.domain.figures import count, money
+from agentmesh.domain.figures import count, line_changes, listed, money, plural
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.rows import AgentView, Row
 from agentmesh.domain.states import AgentStatus, Kind
@@ -281,3 +281,10 @@ def test_a_number_that_no_program_could_read_stays_text_in_a_querys_json(capsys,
     print_json(QueryResult(["x"], [type_], [(text,)]))
     told = capsys.readouterr().out
     assert json.loads(told, parse_constant=pytest.fail) == [{"x": value}]
+
+
+def test_thousands_are_grouped_wherever_a_count_is_written_out():
+    assert plural(1, "row") == "1 row"
+    assert plural(4977, "row") == "4,977 rows"
+    assert line_changes(1204, 4) == "+1,204 −4"
+    assert listed(["a"] * 1001, 1) == "a and 1,000 more"

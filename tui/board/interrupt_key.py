@@ -67,7 +67,7 @@ class InterruptKey:
         )
         if face is None or not others or left <= 0:
             return None
-        return Offer(f"{self._key} again: also the {len(others)} running below {face.name}", left)
+        return Offer(f"{self._key} again: also the {len(others):,} running below {face.name}", left)
 
     def _offer_subtree(self, face: AgentFace, others: list[AgentFace]) -> None:
         def answered(yes: bool | None) -> None:
@@ -77,7 +77,7 @@ class InterruptKey:
         from agentmesh.tui.widgets import confirm
 
         names = ", ".join(one.name for one in others)
-        question = f"Interrupt {face.name} and all {len(others)} running below it?"
+        question = f"Interrupt {face.name} and all {len(others):,} running below it?"
         self._screen.app.push_screen(confirm.Confirm(question, f"{names}. They stay and can go on."), answered)
 
     def _ask(self, call: Call, face: AgentFace) -> None:

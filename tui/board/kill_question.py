@@ -33,7 +33,7 @@ def kill_question(board: Board, in_view: AgentId, who: str = "") -> KillQuestion
     if not running:
         return None
     names = listed([one.name for one in running], _NAMED)
-    return KillQuestion(f"Kill {face.name} and all {len(running)} running below it?", f"{names}. A kill is for good.")
+    return KillQuestion(f"Kill {face.name} and all {len(running):,} running below it?", f"{names}. A kill is for good.")
 
 
 def ask_before_kill(

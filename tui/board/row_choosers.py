@@ -25,7 +25,7 @@ def hit_chooser(hits: Sequence[Hit], databases: Mapping[SessionId, str] | None =
 
     ``databases``: if they are of all sessions, the database of each.
     """
-    return Chooser(f"Found {len(hits)}, the newest first", [_hit(hit, databases) for hit in hits])
+    return Chooser(f"Found {len(hits):,}, the newest first", [_hit(hit, databases) for hit in hits])
 
 
 def point_chooser(points: Sequence[Point], title: str) -> Chooser[int]:

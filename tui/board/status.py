@@ -43,7 +43,7 @@ def wait_lines(board: Board, agent: AgentId, width: int, most: int) -> list[Line
     awaited.sort(key=lambda one: one.urgency)
     shown, others = awaited[: most - 1], awaited[most - 1 :]
     counts = Counter(one.state for one in others)
-    more = f"… {len(others)} more: {', '.join(f'{number} {state}' for state, number in counts.items())}"
+    more = f"… {len(others):,} more: {', '.join(f'{number} {state}' for state, number in counts.items())}"
     return [*_aligned(shown, width), (Piece("  "), Piece(cut(more, width - 2), "dim"))]
 
 

@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import DataTable
 
+from agentmesh.domain.figures import plural
 from agentmesh.domain.text import one_line
 from agentmesh.tui.widgets.plain import Plain
 from agentmesh.tui.widgets.reading import ReadingPage
@@ -30,11 +31,11 @@ class TablePage(ReadingPage):
     def compose(self) -> ComposeResult:
         """Show the query, the table and how much it is."""
         count = len(self._answer.rows)
-        cut = f", the first {_ROWS} are shown" if count > _ROWS else ""
+        cut = f", the first {_ROWS:,} are shown" if count > _ROWS else ""
         with Vertical(classes="dialog -wide"):
             yield Plain(one_line(self._query, 300), classes="title")
             yield DataTable[Text](zebra_stripes=True, cursor_type="row")
-            yield Plain(f"{count} row{'s' * (count != 1)}{cut} · arrows scroll · Esc leaves", classes="detail")
+            yield Plain(f"{plural(count, 'row')}{cut} · arrows scroll · Esc leaves", classes="detail")
 
     def on_mount(self) -> None:
         """Fill the table."""

@@ -12,7 +12,7 @@ from agentmesh.app.host_and_user import HostAndUser
 from agentmesh.app.interrupting import interrupt_until_rest
 from agentmesh.app.retrying import retry_each, retry_failed
 from agentmesh.domain.errors import AgentmeshError, Refused, UsageError
-from agentmesh.domain.figures import listed
+from agentmesh.domain.figures import listed, plural
 from agentmesh.domain.ids import MailId
 from agentmesh.domain.rows import AgentView
 from agentmesh.domain.text import one_line, printable
@@ -165,14 +165,14 @@ def kill(ctx: CommandContext, who: str | None = None) -> Done:
     if not killed:
         return Done(f"{ref.label} was dead already.")
     more = len(killed) - 1
-    text = f"Killed {ref.label}" + (f" with {more} below it." if more else ".")
+    text = f"Killed {ref.label}" + (f" with {more:,} below it." if more else ".")
     return Done(text, goto=parent if ctx.in_view in {one.id for one in killed} else None)
 
 
 def reap(ctx: CommandContext, who: str | None = None) -> Done:
     """Take the dead out of the rotation."""
     count = ctx.run_idempotent(sessions.reap, ctx.session.id, ctx.agent(who).id if who is not None else None)
-    return Done(f"{count} agent{'s' if count > 1 else ''} left the rotation." if count else "Nobody is dead.")
+    return Done(f"{plural(count, 'agent')} left the rotation." if count else "Nobody is dead.")
 
 
 def rename(ctx: CommandContext, who: str, name: str) -> Done:

@@ -101,4 +101,4 @@ def _forget(ctx: CommandContext, words: list[str]) -> Done:
     gone = ctx.run(requests.forget_rules, ctx.session.id, place)
     if place is not None and not gone:
         raise UsageError(f"Nothing has the number {place}.", hint="/permissions lists what was always allowed.")
-    return Done(f"Forgot {gone} rule{'s' * (gone != 1)}." if gone else "Nothing was always allowed.")
+    return Done(f"Forgot {plural(gone, 'rule')}." if gone else "Nothing was always allowed.")

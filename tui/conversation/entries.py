@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from agentmesh.domain import commands, images, mail
+from agentmesh.domain.figures import plural
 from agentmesh.domain.rows import Row
 from agentmesh.domain.states import Kind
 from agentmesh.domain.text import one_line, printable
@@ -208,7 +209,7 @@ def _compacted(content: Mapping[str, Any]) -> str:
     before, after = (content.get(f"tokens_{when}") for when in ("before", "after"))
     figures = f" from about {before:,} to {after:,} tokens" if before and after else ""
     kept = content.get("kept") or 0
-    rest = f", but the last {kept} message{'s' * (kept != 1)}" if kept else ""
+    rest = f", but the last {plural(kept, 'message')}" if kept else ""
     return f"compacted{figures}: the model is sent a summary of what is above{rest}"
 
 

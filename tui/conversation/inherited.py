@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widget import Widget
 
+from agentmesh.domain.figures import plural
 from agentmesh.tui.conversation import tool_text
 from agentmesh.tui.conversation.entries import (
     ChatMessage,
@@ -52,9 +53,7 @@ class InheritedView(EntryView):
 
     def _head(self) -> Content:
         sign, count = "▾" if self.unfolded else "▸", self._inherited.total
-        return Content.styled(
-            f"{sign} {count} inherited message{'s' * (count != 1)} of {self._inherited.source}", "$dim"
-        )
+        return Content.styled(f"{sign} {plural(count, 'inherited message')} of {self._inherited.source}", "$dim")
 
 
 def _line(entry: ChatMessage | ModelMessage | ToolCall | Note | Summary | Inherited | ToolResult) -> Content | None:

@@ -50,4 +50,4 @@ def _clipped(text: str) -> str:
     lines = text.split("\n")
     if len(lines) <= _LINES:
         return text
-    return "\n".join([*lines[:_LINES], f"… {len(lines) - _LINES} more lines"])
+    return "\n".join([*lines[:_LINES], f"… {len(lines) - _LINES:,} more lines"])

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain import batches, images, jsontext, wait_result
-from agentmesh.domain.figures import listed, plural
+from agentmesh.domain.figures import line_changes, listed, plural
 from agentmesh.domain.text import one_line, printable
 from agentmesh.domain.todos import TodoStatus, read_todos
 from agentmesh.domain.workspaces import own_tree
@@ -140,7 +140,7 @@ def _in_full(fields: Mapping[str, Any]) -> str:
 
 def _wait(args: Mapping[str, Any]) -> str:
     listed = args.get("from_agents")
-    whom = "anyone" if not isinstance(listed, list) else f"{len(listed)} agent{'s' * (len(listed) != 1)}"
+    whom = "anyone" if not isinstance(listed, list) else plural(len(listed), "agent")
     return f"for {whom}, up to {args.get('timeout', '?')} s"
 
 
@@ -151,20 +151,16 @@ def _todos(args: Mapping[str, Any]) -> str:
     return f"{done}/{len(items)} done" + (f", now: {now}" if now else "")
 
 
-def _plural(count: int, word: str) -> str:
-    return f"{count} {word}{'s' * (count != 1)}"
-
-
 def _lines(text: Any) -> str:
     shown = str(text or "").strip("\n").splitlines()
-    return shown[0] if len(shown) == 1 else _plural(len(shown), "line") if shown else "no output"
+    return shown[0] if len(shown) == 1 else plural(len(shown), "line") if shown else "no output"
 
 
 def _diff_size(result: Mapping[str, Any]) -> str:
     lines = str(result.get("diff") or "").splitlines()
     added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
     removed = sum(line.startswith("-") and not line.startswith("---") for line in lines)
-    return f"+{added} −{removed}"
+    return line_changes(added, removed)
 
 
 def _bash(result: Mapping[str, Any]) -> str:
@@ -178,7 +174,7 @@ def _listed(result: Mapping[str, Any]) -> str:
     """Return the number of hits of a search, in words."""
     for word in ("files", "matches", "lines", "entries"):
         if isinstance(result.get(word), list):
-            return _plural(len(result[word]), {"matches": "matche"}.get(word, word.rstrip("s")))
+            return plural(len(result[word]), {"matches": "matche"}.get(word, word.rstrip("s")))
     return ""
 
 

@@ -39,7 +39,7 @@ class UnreadMessages(Plain):
         lines += [_line(_state(one), one.text) for one in unsent]
         most = _SHOWN_ON_SMALL if self.app.size.height < _SMALL else _SHOWN
         if len(lines) > most:
-            lines = [Content.styled(f"… {len(lines) - most} more", "$dim"), *lines[-most:]]
+            lines = [Content.styled(f"… {len(lines) - most:,} more", "$dim"), *lines[-most:]]
         self.display = bool(lines)
         self.update(Content("\n").join(lines))
 

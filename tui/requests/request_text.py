@@ -87,7 +87,7 @@ def banner(waiting: Sequence[Request], width: int, key: str) -> list[Line]:
     if not waiting:
         return []
     first = waiting[0]
-    more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+    more = f" and {len(waiting) - 1:,} more" if len(waiting) > 1 else ""
     answers = Piece(f"  {key or '/answer'} answers", "name")
     head = [Piece(" ! ", "warning"), Piece(f"{first.name} asks{more}: ", "warning")]
     room = max(width - cell_len(plain((*head, answers))), 8)

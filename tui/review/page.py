@@ -15,7 +15,7 @@ from textual.types import CSSPathType
 from textual.widgets import Input
 
 from agentmesh.domain.changes import EACH, HONEST, FileChanges, by_file
-from agentmesh.domain.figures import plural
+from agentmesh.domain.figures import line_changes, plural
 from agentmesh.tui.commands.calls import Review
 from agentmesh.tui.review.diff_view import ReviewView
 from agentmesh.tui.review.lines import page_lines, places
@@ -52,7 +52,7 @@ class ReviewPage(Dialog[None]):
 
     def compose(self) -> ComposeResult:
         """Show title, changes, the field for a note, and the keys."""
-        cut = f" The newest {len(self._review.changes)} changes." if self._review.is_cut else ""
+        cut = f" The newest {len(self._review.changes):,} changes." if self._review.is_cut else ""
         with Vertical(classes="dialog -wide review"):
             yield Plain(self._title(), classes="title")
             yield Plain(f"{EACH if self._review.by_snapshots else HONEST}{cut}", classes="detail", id="honest")
@@ -133,4 +133,4 @@ class ReviewPage(Dialog[None]):
         removed = sum(one.removed for one in self._review.changes)
         files = plural(len(self._files), "file")
         below = " and all below it" if self._review.has_below else ""
-        return f"{self._review.agent.name}{below}: {files}, +{added} −{removed}"
+        return f"{self._review.agent.name}{below}: {files}, {line_changes(added, removed)}"

@@ -58,7 +58,7 @@ def _changes(was: AgentFace, face: AgentFace, before: Board, now: Board) -> Iter
     if face.is_dead:
         if not was.is_dead and not _died_with_parent(face, before, now):
             others = sum(one.is_dead and not _was_dead(one, before) for one in now.subtree(face.id)) - 1
-            more = f" with {others} below it" if others else ""
+            more = f" with {others:,} below it" if others else ""
             yield Notice(face.id, f"{face.name} was killed{more}", "warning")
         return
     activity = face.view.activity

@@ -106,7 +106,7 @@ def _result(row: Row, full: bool) -> Text:
     lines = list(_result_lines(result))
     hidden = 0 if full else len(lines) - _FOLDED_LINES
     if hidden > 0:
-        lines = [*lines[:_FOLDED_LINES], f"… {hidden} more lines (--full)"]
+        lines = [*lines[:_FOLDED_LINES], f"… {hidden:,} more lines (--full)"]
     if not full:
         lines = [line if len(line) <= _ARGUMENTS_WIDTH else line[:_ARGUMENTS_WIDTH] + "…" for line in lines]
     return _block(

@@ -34,7 +34,7 @@ def print_patch(text: str) -> None:
 
 
 def _cells(one: FileChange) -> list[str | Text]:
-    lines = ("binary", "") if one.binary else (f"+{one.added}", f"−{one.removed}")
+    lines = ("binary", "") if one.binary else (f"+{one.added:,}", f"−{one.removed:,}")
     return [cell(one.status, _STYLES[one.status]), cell(visible(one.path)), *lines]
 
 
