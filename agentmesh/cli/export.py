@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -21,7 +22,7 @@ _FORMATS = ("jsonl", "md", "html")
 _ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".md": "md", ".markdown": "md", ".html": "html", ".htm": "html"}
 
 
-@click.command()
+@click.command(context_settings={"allow_extra_args": True})
 @click.option("--format", "format_name", type=click.Choice(_FORMATS), help="By default by FILE's ending, or jsonl.")
 @click.option("-o", "--output", type=NAMED, metavar="FILE", help="File to write; by default, and for `-`, stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE.")
@@ -35,8 +36,17 @@ _ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".md": "md", ".markdown": "md
     help="Time limit for reading.",
 )
 @place_options()
+@click.pass_context
 def export(
-    *, format_name: str | None, output: str | None, force: bool, full: bool, timeout: float, place: PlaceOptions
+    context: click.Context,
+    /,
+    *,
+    format_name: str | None,
+    output: str | None,
+    force: bool,
+    full: bool,
+    timeout: float,
+    place: PlaceOptions,
 ) -> None:
     """Write a session with its agents, conversations, mail, calls and costs, as it is at this instant.
 
@@ -46,6 +56,9 @@ def export(
     from agentmesh.export import secrets
     from agentmesh.export.writing import Format, write
 
+    if context.args:
+        word = shlex.quote(context.args[0])
+        raise UsageError(f"Unexpected argument: {word}", hint=f"A file is -o {word}, a session --session ID.")
     path = None if output in (None, "-") else Path(output or "")
     chosen = format_name or (_ENDINGS.get(path.suffix.lower()) if path else "jsonl")
     if chosen is None:

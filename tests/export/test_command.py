@@ -71,6 +71,7 @@ def test_a_file_that_exists_is_replaced_only_by_force(am, here, folder):
     [
         (["-o", "s.txt"], 2, "The ending of s.txt names no format."),
         (["-o", "nowhere/s.md"], 1, "agentmesh: nowhere: No such file or directory"),
+        (["s.md"], 2, "Unexpected argument: s.md\n  A file is -o s.md, a session --session ID.\n"),
         (["--format", "pdf"], 2, "'pdf' is not one of"),
         (["--session", "ffffffff"], 1, "there is no session 'ffffffff'"),
     ],
