@@ -13,6 +13,8 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _UNPRINTABLE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}\ud800-\udfff]")
 _TICKS = re.compile("`+")
+NAME_END = 6
+"""Characters that a cut leaves at the end of a name."""
 
 
 def storable(text: str) -> str:
@@ -59,6 +61,12 @@ def one_line(text: str, width: int = 80) -> str:
     """Return the text on one printable line of at most ``width`` characters, cut with an ellipsis."""
     line = " ".join(printable(text).split())
     return line if len(line) <= width else line[: max(width - 1, 0)] + "…"
+
+
+def shortened_name(name: str, width: int) -> str:
+    """Return a name of at most ``width`` characters; a cut keeps the end, where names of siblings often differ."""
+    end = min(NAME_END, width // 2)
+    return name if len(name) <= width else f"{name[: max(width - end - 1, 0)]}…{name[len(name) - end :]}"
 
 
 def fence(text: str, least: int = 3) -> str:

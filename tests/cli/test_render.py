@@ -219,6 +219,13 @@ def test_a_narrow_terminal_leaves_out_columns_and_cuts_long_cells_but_never_an_i
     assert ("13k" in line, "NOTE" in head) == (width >= 30, width >= 40)
 
 
+def test_a_name_that_is_cut_keeps_its_end():
+    columns = [Column("NAME", least=12, keeps_end=True), Column("ID")]
+    names = ["reviewer-of-the-part-1", "reviewer-of-the-part-22", "short"]
+    lines = [line.plain for line in Grid(columns, [[name, "0123abcd"] for name in names]).lines(26)]
+    assert lines[1:] == ["reviewer-…part-1  0123abcd", "reviewer-…art-22  0123abcd", "short             0123abcd"]
+
+
 def test_json_is_safe_for_a_terminal_and_loses_nothing():
     text = "a\x1b\x9b\u202e\ud800 ü 😀"
     shown = dumps({"text": text, "cost": Decimal("0.5"), "id": ID})

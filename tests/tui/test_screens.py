@@ -276,6 +276,15 @@ def test_the_side_tree_shows_all_agents_and_a_click_goes_to_one():
     puppet(scene, size=(100, 24))
 
 
+def test_a_long_name_in_the_side_tree_keeps_its_end():
+    async def scene(show: Show) -> None:
+        await show.board(*(face(f"reviewer-of-the-long-part-{n}") for n in (1, 2)))
+        await show.press("ctrl+t")
+        await show.sees("├ ○ reviewer-of-the-l…part-1", "└ ○ reviewer-of-the-l…part-2")
+
+    puppet(scene)
+
+
 def test_the_side_tree_counts_the_silent_and_shows_them_at_the_second_press():
     async def scene(show: Show) -> None:
         await show.board(face("alpha"), face("quiet", silent=True), face("below", "quiet", silent=True))

@@ -11,9 +11,13 @@ from textual.widgets.option_list import Option
 from agentmesh.domain.activity import fitted
 from agentmesh.domain.folded_agents import silent_note
 from agentmesh.domain.ids import AgentId
+from agentmesh.domain.text import shortened_name
 from agentmesh.tui.session.state import AgentFace, Board
 from agentmesh.tui.theme import ROLES
 from agentmesh.tui.widgets.message import message
+
+_ROOM = 28
+"""Cells of a line, beside the scroll bar; its width is in screen.tcss."""
 
 
 class SideTree(OptionList, can_focus=False):
@@ -86,6 +90,9 @@ def _line(face: AgentFace, guide: str, in_view: bool, is_over: bool) -> Content:
     return Content.assemble(
         (guide, "$dim"),
         (mark[0], "$dim" if is_over else mark[1]),
-        (face.name, "bold" if in_view else "$dim" if is_over else ""),
+        (
+            shortened_name(face.name, _ROOM - len(guide) - len(mark[0])),
+            "bold" if in_view else "$dim" if is_over else "",
+        ),
         (activity or state, ROLES["warning"] if face.requests else "$dim"),
     )

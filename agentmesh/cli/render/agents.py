@@ -15,7 +15,7 @@ from agentmesh.domain.rows import AgentView, SessionSummary
 
 _AGENT = (
     Column("AGENT"),
-    Column("NAME", least=12),
+    Column("NAME", least=12, keeps_end=True),
     Column("STATUS"),
     Column("ACTIVITY", least=10, spare=1),
     Column("UNREAD", right=True, spare=4),

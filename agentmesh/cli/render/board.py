@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     Column("AGENT"),
-    Column("NAME", least=12),
+    Column("NAME", least=12, keeps_end=True),
     Column("STATE"),
     Column("SINCE", right=True, spare=1),
     Column("DOES", least=16),

@@ -10,7 +10,7 @@ from typing import TextIO
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from agentmesh.domain.text import one_line
+from agentmesh.domain.text import NAME_END, one_line
 
 _UNLIMITED = 100_000
 """Characters; lines for a pipe are never wrapped or cut."""
@@ -54,6 +54,8 @@ class Column:
     """Whether it holds numbers."""
     least: int | None = None
     """Characters that its cells keep when they are cut; None: never cut them."""
+    keeps_end: bool = False
+    """Whether a cut leaves out a part before the end: names of siblings often differ only there."""
     spare: int = 0
     """Columns with the highest number are left out first; those with 0 stay."""
 
@@ -91,8 +93,10 @@ class Grid:
         for i in shown:
             value, left = row[i], widths[i] - row[i].cell_len
             if left < 0:
-                value, left = value.copy(), 0
-                value.truncate(widths[i], overflow="ellipsis")
+                end = min(NAME_END, widths[i] // 2) if self._columns[i].keeps_end else 0
+                value, tail, left = value.copy(), value[value.cell_len - end :], 0
+                value.truncate(widths[i] - end, overflow="ellipsis")
+                value.append_text(tail)
             if i != shown[0]:
                 line.append(" " * _GAP)
             line.append(" " * left if self._columns[i].right else "")

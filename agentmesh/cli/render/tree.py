@@ -23,7 +23,7 @@ _Children = dict[AgentId | None, list[AgentView]]
 
 _DOING = 40
 """Characters for an agent's activity."""
-_NAME, _ID, _STATE, _ROW = Column(least=16), Column(), Column(), Column()
+_NAME, _ID, _STATE, _ROW = Column(least=16, keeps_end=True), Column(), Column(), Column()
 _CHANGED = Column(right=True, spare=1)
 _REST = (
     Column(least=12, spare=1),
