@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from agentmesh.domain.ids import AgentId
+from agentmesh.domain.text import NAME_END
 from agentmesh.export.figures import GLYPHS, lasting, moment, offset
 from agentmesh.export.lanes import USER, Lane, Timeline
 
@@ -183,7 +184,8 @@ _PLAIN_GUIDES: Final = str.maketrans("└├─│", "`|-|")
 
 
 def _fitted(label: str, width: int) -> str:
-    return label.ljust(width) if len(label) <= width else label[: width - 2] + ".."
+    end = min(NAME_END, width // 3)
+    return label.ljust(width) if len(label) <= width else f"{label[: width - 2 - end]}..{label[len(label) - end :]}"
 
 
 def _legend(width: int, glyphs: Glyphs) -> Iterator[Line]:
