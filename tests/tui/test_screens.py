@@ -367,8 +367,18 @@ def test_the_table_of_a_query_scrolls_and_shows_everything_as_text():
         assert "100 rows" in show.text
         await show.press("ctrl+end")
         await show.sees("row 99")
-        await show.press("escape")
+        await show.press("q")
         assert isinstance(show.app.screen, MainScreen)
+
+    puppet(scene)
+
+
+def test_numbers_in_a_table_stand_below_each_other():
+    async def scene(show: Show) -> None:
+        rows = [("a", "7", "$0.0300"), ("b", "1,234", "?"), ("c", None, "13k")]
+        table = QueryResult(["name", "calls", "odd"], [25, 25, 25], rows)
+        await show.post(ActionDone(Call("cost"), id_of("root"), Done(table=table)))
+        await show.sees("a         7  $0.0300", "b     1,234  ?", "c         ∅  13k")
 
     puppet(scene)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -15,8 +17,11 @@ from agentmesh.tui.widgets.plain import Plain
 from agentmesh.tui.widgets.reading import ReadingPage
 
 if TYPE_CHECKING:
+    from rich.console import JustifyMethod
+
     from agentmesh.store.reader import QueryResult
 
+_NUMBER = re.compile(r"[-−]?\$?\d[\d.,]*([kM]| %)?")
 _WIDTH, _ROWS = 120, 5000
 """Most characters of a cell, and most rows that are shown."""
 
@@ -35,15 +40,25 @@ class TablePage(ReadingPage):
         with Vertical(classes="dialog -wide"):
             yield Plain(one_line(self._query, 300), classes="title")
             yield DataTable[Text](zebra_stripes=True, cursor_type="row")
-            yield Plain(f"{plural(count, 'row')}{cut} · arrows scroll · Esc leaves", classes="detail")
+            yield Plain(f"{plural(count, 'row')}{cut} · arrows scroll · Esc or q leaves", classes="detail")
 
     def on_mount(self) -> None:
         """Fill the table."""
         table: DataTable[Text] = self.query_one(DataTable)
-        table.add_columns(*(Text(one_line(name, _WIDTH), no_wrap=True) for name in self._answer.columns))
-        table.add_rows([_cell(value) for value in row] for row in self._answer.rows[:_ROWS])
+        shown = self._answer.rows[:_ROWS]
+        sides = [_side(row[place] for row in shown) for place in range(len(self._answer.columns))]
+        table.add_columns(*map(_cell, self._answer.columns, sides))
+        table.add_rows(map(_cell, row, sides) for row in shown)
         table.focus()
 
 
-def _cell(value: str | None) -> Text:
-    return Text("∅", "dim") if value is None else Text(one_line(value, _WIDTH), no_wrap=True)
+def _side(column: Iterable[str | None]) -> JustifyMethod:
+    """Return the side at which a column's cells stand: right if all are numbers, amounts or empty."""
+    values = [value for value in column if value]
+    return "right" if values and all(map(_NUMBER.fullmatch, values)) else "left"
+
+
+def _cell(value: str | None, side: JustifyMethod) -> Text:
+    if value is None:
+        return Text("∅", "dim", justify=side)
+    return Text(one_line(value, _WIDTH), no_wrap=True, justify=side)

@@ -44,7 +44,7 @@ class TimelinePage(ReadingPage):
             yield Plain(summary(self._timeline), classes="title")
             with VerticalScroll():
                 yield Lanes(self._timeline)
-            yield Plain("arrows scroll · Esc leaves · /export html draws it finer", classes="detail")
+            yield Plain("arrows scroll · Esc or q leaves · /export html draws it finer", classes="detail")
 
     def on_mount(self) -> None:
         """Let the arrow keys scroll at once."""

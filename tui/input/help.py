@@ -7,7 +7,6 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.geometry import Size
@@ -31,8 +30,6 @@ _MORE = (
 
 class Help(ReadingPage):
     """A page that can be scrolled."""
-
-    BINDINGS = [Binding("q", "leave", show=False)]  # noqa: RUF012 - Textual's form
 
     def __init__(self, keymap: Keymap, custom: Mapping[str, CustomCommand], begins_at: str = "") -> None:
         """``begins_at`` is the place of the keys to show first; empty: the top."""

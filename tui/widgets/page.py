@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
 
 from agentmesh.tui.widgets.plain import Plain
@@ -12,8 +11,6 @@ from agentmesh.tui.widgets.reading import ReadingPage
 
 class Page(ReadingPage):
     """A title and a text that can be scrolled; foreign text, so never markup."""
-
-    BINDINGS = [Binding("q", "leave", show=False)]  # noqa: RUF012 - Textual's form
 
     def __init__(self, title: str, text: str) -> None:
         super().__init__()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from textual import events
+from textual.binding import Binding
 
 from agentmesh.tui.widgets.dialog import Dialog
 
@@ -16,6 +17,8 @@ BURST = 0.3
 
 class ReadingPage(Dialog[None]):
     """A page without a field. The app closes it for a word or a paste, and gives that to the input below."""
+
+    BINDINGS = [Binding("q", "leave", show=False)]  # noqa: RUF012 - Textual's form
 
     def __init__(self) -> None:
         super().__init__()
