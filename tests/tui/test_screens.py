@@ -375,7 +375,7 @@ def test_the_table_of_a_query_scrolls_and_shows_everything_as_text():
 
 def test_numbers_in_a_table_stand_below_each_other():
     async def scene(show: Show) -> None:
-        rows = [("a", "7", "$0.0300"), ("b", "1,234", "?"), ("c", None, "13k")]
+        rows: list[tuple[str | None, ...]] = [("a", "7", "$0.0300"), ("b", "1,234", "?"), ("c", None, "13k")]
         table = QueryResult(["name", "calls", "odd"], [25, 25, 25], rows)
         await show.post(ActionDone(Call("cost"), id_of("root"), Done(table=table)))
         await show.sees("a         7  $0.0300", "b     1,234  ?", "c         ∅  13k")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from agentmesh.store.reader import QueryResult
 
-_NUMBER = re.compile(r"[-−]?\$?\d[\d.,]*([kM]| %)?")
+_NUMBER = re.compile(r"[-−]?\$?\d[\d.,]*[kM]?( %| tokens)?")
 _WIDTH, _ROWS = 120, 5000
 """Most characters of a cell, and most rows that are shown."""
 
