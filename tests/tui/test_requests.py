@@ -458,7 +458,7 @@ def test_options_from_the_tenth_on_have_letters_and_what_is_below_is_named():
     async def scene(show: Show) -> None:
         await show.board(asking("alpha", question))
         await opened(show)
-        await show.sees("9 choice 9", "a choice 10", "b choice 11", "▾ 10 more lines · ↓", "Esc later")
+        await show.sees("9 choice 9", "a choice 10", "b choice 11", "▾ 11 more lines · ↓", "Esc later")
         await press(show, "up", "up", "up")
         await show.sees("l choice 20", "o other", "g go there")
         await show.until(lambda: "more line" not in show.text)
@@ -466,6 +466,18 @@ def test_options_from_the_tenth_on_have_letters_and_what_is_below_is_named():
         await closed(show)
 
     assert answers(puppet(scene)) == [{"text": "choice 20"}]
+
+
+@pytest.mark.parametrize("height", [10, 12, 18, 20, 24])
+def test_a_long_question_with_many_options_leaves_the_keys_in_sight(height):
+    question = request("alpha", question="Which?\n" * 30, options=[f"choice {n}" for n in range(1, 21)])
+
+    async def scene(show: Show) -> None:
+        await show.board(asking("alpha", question), asking("beta", request("beta", number=2)))
+        await opened(show)
+        await show.sees("alpha asks you", "Which?", "1 choice 1", "Esc later", "lists all")
+
+    puppet(scene, size=(80, height))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 12)])

@@ -40,8 +40,10 @@ if TYPE_CHECKING:
 _DIALOG_STYLES = Path(dialog.__file__).with_name("dialog.tcss")
 _LOWEST = 12
 """Rows of a screen that has a line to say how much is below; a lower one says it among the keys."""
-_FEW_LINES = 14
+_FEW_LINES = 16
 """Rows of a screen below which the ways to answer an approval are two a line, without their meanings."""
+_BESIDE = 13
+"""Rows of a dialog beside its choices: three of a proposal, two of keys, and one of each other part."""
 _AROUND = 16
 """Cells left and right of a diff in the widest dialog."""
 
@@ -205,7 +207,9 @@ class RequestDialog(GuardedDialog[Reply]):
 
     def on_resize(self) -> None:
         """Fit into the new size: a low screen has room for the ways to answer, not for explanations."""
-        self.set_class(self.size.height < LOW, "-low")
+        is_low = self.size.height < LOW
+        self.set_class(is_low, "-low")
+        self._choices.styles.max_height = None if is_low else self.size.height - _BESIDE
         has_few_lines = self.size.height < _FEW_LINES and self.request.kind != "question"
         self._choices.set_class(
             has_few_lines and bool(proposed_rules(self.request) or not self.request.rules), "-short"
