@@ -115,48 +115,66 @@ end $$;
 
 comment on function agentmesh.release_reservations is 'The same for agents that lose their owner.';
 
-create function agentmesh.rate_of(model text, address text, input bigint, listed_in numeric, listed_out numeric, out is_first boolean, out all_input numeric,
-  out input_usd numeric, out output_usd numeric, out steep_input_usd numeric, out steep_output_usd numeric, out output_excess numeric, out least_usd numeric)
+create function agentmesh.rate_of(model text, address text, listed_in numeric, listed_out numeric) returns agentmesh.model_bills
 language plpgsql as $$
 #variable_conflict use_variable
--- input_usd is for the whole input, output_usd for one token of the answer. steep: the same if output cost ten times as
--- much, because no price list says. address null: not known which server; then the one with the smallest bill.
 declare
-  bill agentmesh.model_bills;
+  rate agentmesh.model_bills;
 begin
-  select * into bill from agentmesh.model_bills b where b.model = rate_of.model and (rate_of.address is null or b.address = rate_of.address)
+  select * into rate from agentmesh.model_bills b where b.model = rate_of.model and (rate_of.address is null or b.address = rate_of.address)
   order by b.least_usd, b.least_input limit 1;
-  is_first := bill.model is null;
-  steep_input_usd := 0;
-  steep_output_usd := 0;
-  if is_first then
-    all_input := input;
-    output_excess := 1;
-    least_usd := 0;
-    input_usd := all_input * coalesce(listed_in, 0);
-    output_usd := coalesce(listed_out, 0);
-    return;
+  if rate.model is null then
+    rate.input_excess := 1;
+    rate.output_excess := 1;
+    rate.least_input := 0;
+    rate.even_usd := 0;
+    rate.steep_usd := 0;
+    rate.least_usd := 0;
+    rate.list_excess := 1;
   end if;
-  bill.input_usd := greatest(bill.input_usd, listed_in);
-  bill.output_usd := greatest(bill.output_usd, listed_out);
-  output_excess := bill.output_excess;
-  least_usd := bill.least_usd;
-  all_input := greatest(ceil(input * bill.input_excess), bill.least_input);
-  input_usd := all_input * coalesce(bill.input_usd * bill.list_excess, bill.even_usd);
-  output_usd := bill.output_excess * coalesce(bill.output_usd * bill.list_excess, bill.even_usd);
-  if bill.input_usd is null then
-    steep_input_usd := all_input * bill.steep_usd;
-    steep_output_usd := bill.output_excess * bill.steep_usd * 10;
-  end if;
+  rate.steep_usd := case when coalesce(rate.input_usd, listed_in) is null then rate.steep_usd else 0 end;
+  rate.input_usd := coalesce(greatest(rate.input_usd, listed_in) * rate.list_excess, rate.even_usd);
+  rate.output_usd := coalesce(greatest(rate.output_usd, listed_out) * rate.list_excess, rate.even_usd);
+  return rate;
 end $$;
 
 comment on function agentmesh.rate_of is
-  'The most that so many input tokens of a model cost at its server, and each token of its answer, from its bills so far and from listed prices.';
+  'What a model''s next call costs at most at its server, from its bills so far and from listed prices. It is a row like that of its bills. But model is null before the first bill, input_usd and output_usd are the prices of a billed token, and steep_usd is 0 if a list has them. address null: not known which server; then the one with the smallest bill.';
+
+create function agentmesh.billed_input(rate agentmesh.model_bills, input bigint) returns numeric
+language sql immutable as $$
+  select greatest(ceil(input * rate.input_excess), rate.least_input)
+$$;
+
+comment on function agentmesh.billed_input is 'How many input tokens a model bills at most, if we count so many.';
+
+create function agentmesh.most_tokens(rate agentmesh.model_bills, billed_input numeric, answer bigint) returns numeric
+language sql immutable as $$
+  select billed_input + ceil(answer * rate.output_excess)
+$$;
+
+comment on function agentmesh.most_tokens is 'How many tokens a call takes at most, with so many billed input tokens and so many allowed for its answer.';
+
+create function agentmesh.most_usd(rate agentmesh.model_bills, billed_input numeric, answer bigint) returns numeric
+language sql immutable as $$
+  select greatest(billed_input * rate.input_usd + answer * rate.output_excess * rate.output_usd,
+    (billed_input + answer * rate.output_excess * 10) * rate.steep_usd, rate.least_usd)
+$$;
+
+comment on function agentmesh.most_usd is
+  'What such a call costs at most; 0 if no price is known. If no list has the price, output costs one to ten times as much as input: see learn_bill.';
+
+create function agentmesh.room_in_usd(cap numeric, used numeric, rate agentmesh.model_bills, billed_input numeric, answer bigint) returns bigint
+language sql immutable as $$
+  select least(agentmesh.room(cap, used, billed_input * rate.input_usd, rate.least_usd, rate.output_excess * rate.output_usd, answer),
+    agentmesh.room(cap, used, billed_input * rate.steep_usd, rate.least_usd, rate.output_excess * 10 * rate.steep_usd, answer))
+$$;
+
+comment on function agentmesh.room_in_usd is 'The same as room, for a cap in USD and the cost that most_usd says.';
 
 create function agentmesh.price_of(model text, address text, input bigint, output bigint) returns numeric
 language sql as $$
-  select greatest(r.input_usd + output * r.output_usd, r.steep_input_usd + output * r.steep_output_usd, r.least_usd)
-  from agentmesh.rate_of(model, address, input, null, null) r
+  select agentmesh.most_usd(r, agentmesh.billed_input(r, input), output) from agentmesh.rate_of(model, address, null, null) r
 $$;
 
 comment on function agentmesh.price_of is
@@ -167,7 +185,8 @@ create function agentmesh.weigh(me agentmesh.agents, session agentmesh.sessions,
 language plpgsql as $$
 #variable_conflict use_column
 declare
-  rate record;
+  rate agentmesh.model_bills := agentmesh.rate_of(me.model, weigh.address, listed_in, listed_out);
+  billed numeric := agentmesh.billed_input(rate, weigh.input);
   used record;
   cap record;
   fits bigint;
@@ -177,10 +196,9 @@ declare
   is_bound boolean := false;  -- a call under no cap waits for nobody
 begin
   allowed := weigh.answer;
-  select * into rate from agentmesh.rate_of(me.model, weigh.address, weigh.input, listed_in, listed_out);
-  is_first := rate.is_first;
-  tokens := rate.all_input + ceil(allowed * rate.output_excess);
-  cost_usd := round(greatest(rate.input_usd + allowed * rate.output_usd, rate.steep_input_usd + allowed * rate.steep_output_usd, rate.least_usd), 6);
+  is_first := rate.model is null;
+  tokens := agentmesh.most_tokens(rate, billed, allowed);
+  cost_usd := round(agentmesh.most_usd(rate, billed, allowed), 6);
   -- Usually there is room even if every reservation counted: then no agent has to be looked up.
   select coalesce(sum(x.tokens), 0) as tokens, coalesce(sum(x.cost_usd), 0) as cost_usd, coalesce(bool_or(x.is_first), false) as is_first into used
   from (select u.tokens, u.cost_usd, false as is_first from agentmesh.session_usage u where u.session_id = session.id
@@ -195,20 +213,17 @@ begin
     is_blocked := is_blocked or (is_first and cap.is_first);
     is_bound := is_bound or cap.max_tokens is not null or cap.max_cost_usd is not null;
     allowed := least(allowed,
-      agentmesh.room(cap.max_tokens, cap.tokens + cap.reserved, rate.all_input, 0, rate.output_excess, weigh.answer),
-      agentmesh.room(cap.max_cost_usd, cap.cost_usd + cap.reserved_usd, rate.input_usd, rate.least_usd, rate.output_usd, weigh.answer),
-      agentmesh.room(cap.max_cost_usd, cap.cost_usd + cap.reserved_usd, rate.steep_input_usd, rate.least_usd, rate.steep_output_usd, weigh.answer));
-    fits := agentmesh.room(cap.max_tokens, cap.tokens, rate.all_input, 0, rate.output_excess, weigh.answer);
+      agentmesh.room(cap.max_tokens, cap.tokens + cap.reserved, billed, 0, rate.output_excess, weigh.answer),
+      agentmesh.room_in_usd(cap.max_cost_usd, cap.cost_usd + cap.reserved_usd, rate, billed, weigh.answer));
+    fits := agentmesh.room(cap.max_tokens, cap.tokens, billed, 0, rate.output_excess, weigh.answer);
     if fits < shortest then
-      refused := agentmesh.cap_refusal(me, cap.whose, 'tokens', cap.max_tokens, cap.tokens, cap.reserved, rate.all_input + ceil(shortest * rate.output_excess), not is_first);
+      refused := agentmesh.cap_refusal(me, cap.whose, 'tokens', cap.max_tokens, cap.tokens, cap.reserved, agentmesh.most_tokens(rate, billed, shortest), not is_first);
       return;
     end if;
     alone := least(alone, fits);
-    fits := least(agentmesh.room(cap.max_cost_usd, cap.cost_usd, rate.input_usd, rate.least_usd, rate.output_usd, weigh.answer),
-      agentmesh.room(cap.max_cost_usd, cap.cost_usd, rate.steep_input_usd, rate.least_usd, rate.steep_output_usd, weigh.answer));
+    fits := agentmesh.room_in_usd(cap.max_cost_usd, cap.cost_usd, rate, billed, weigh.answer);
     if fits < shortest then
-      refused := agentmesh.cap_refusal(me, cap.whose, 'USD', cap.max_cost_usd, cap.cost_usd, cap.reserved_usd,
-        greatest(rate.input_usd + shortest * rate.output_usd, rate.steep_input_usd + shortest * rate.steep_output_usd, rate.least_usd), not is_first);
+      refused := agentmesh.cap_refusal(me, cap.whose, 'USD', cap.max_cost_usd, cap.cost_usd, cap.reserved_usd, agentmesh.most_usd(rate, billed, shortest), not is_first);
       return;
     end if;
     alone := least(alone, fits);
@@ -219,8 +234,8 @@ begin
     waits := 'room';
   end if;
   allowed := greatest(allowed, 0);
-  tokens := rate.all_input + ceil(allowed * rate.output_excess);
-  cost_usd := round(greatest(rate.input_usd + allowed * rate.output_usd, rate.steep_input_usd + allowed * rate.steep_output_usd, rate.least_usd), 6);
+  tokens := agentmesh.most_tokens(rate, billed, allowed);
+  cost_usd := round(agentmesh.most_usd(rate, billed, allowed), 6);
 end $$;
 
 comment on function agentmesh.weigh is
@@ -428,7 +443,8 @@ declare
   me agentmesh.agents;
   session agentmesh.sessions;
   one record;
-  rate record;
+  rate agentmesh.model_bills;
+  billed numeric;
   usd numeric;
   total_tokens numeric := 0;
   total_usd numeric := 0;
@@ -437,9 +453,10 @@ begin
   select * into me from agentmesh.agents a where a.id = fan_out_estimate.agent;
   select * into session from agentmesh.sessions s where s.id = me.session_id;
   for one in select * from jsonb_to_recordset(starts) s (model text, address text, agents integer, bytes bigint, answer bigint, input_usd numeric, output_usd numeric) loop
-    rate := agentmesh.rate_of(one.model, one.address, (one.bytes + 3) / 4, one.input_usd, one.output_usd);
-    usd := greatest(rate.input_usd + one.answer * rate.output_usd, rate.steep_input_usd + one.answer * rate.steep_output_usd, rate.least_usd);
-    total_tokens := total_tokens + one.agents * (rate.all_input + ceil(one.answer * rate.output_excess));
+    rate := agentmesh.rate_of(one.model, one.address, one.input_usd, one.output_usd);
+    billed := agentmesh.billed_input(rate, (one.bytes + 3) / 4);
+    usd := agentmesh.most_usd(rate, billed, one.answer);
+    total_tokens := total_tokens + one.agents * agentmesh.most_tokens(rate, billed, one.answer);
     total_usd := total_usd + case when usd > 0 or one.input_usd is not null then one.agents * usd end;  -- null: no price is known
   end loop;
   select jsonb_build_object(
