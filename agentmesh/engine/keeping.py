@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from agentmesh.domain.errors import AgentBusy, DatabaseBusy, DatabaseError, DatabaseUnreachable, Fenced
 from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Agent
+from agentmesh.engine import recording
 from agentmesh.llm.port import Bill, CallFailed
 from agentmesh.store import limits, steps
 from agentmesh.store.call import Lease
@@ -65,8 +66,9 @@ def may_retry(database: Database, lease: Lease, last: Bill, every: Bill) -> bool
 
     ``last`` is the usage of the last attempt, ``every`` of all attempts. Without the database there is none.
     """
+    used = (last.tokens, last.cost_usd), (every.tokens, every.cost_usd)
     try:
-        return database.run(steps.reserve_retry, lease, (last.tokens, last.cost_usd), (every.tokens, every.cost_usd))
+        return database.run(steps.reserve_retry, lease, *used, recording.unpriced(last))
     except DatabaseError as error:
         LOG.warning("the model call of %s is not tried again: %s", lease.agent_id, error)
         return False

@@ -105,7 +105,7 @@ def usage(reply: Reply, model: str, seconds: float, first: float | None, error: 
         "cached_usd": listed and listed.cached_usd,
         "output_usd": listed and listed.output_usd,
         **_earlier(reply.earlier),
-        **_unpriced(bill),
+        **({"unpriced": guessed} if (guessed := unpriced(bill)) else {}),
     }
 
 
@@ -124,7 +124,9 @@ def _earlier(bill: Bill) -> dict[str, Any]:
     }
 
 
-def _unpriced(bill: Bill) -> dict[str, Any]:
+def unpriced(bill: Bill) -> list[dict[str, Any]]:
     """Return the tokens of the attempts whose cost is not known: the model's bills say what they cost at most."""
-    attempts = [{"input_tokens": each.input_tokens, "output_tokens": each.output_tokens} for each in bill.unpriced]
-    return {"unpriced": attempts} if attempts else {}
+    return [
+        {"input_tokens": each.input_tokens, "output_tokens": each.output_tokens, "estimated": each.estimated}
+        for each in bill.unpriced
+    ]

@@ -301,13 +301,18 @@ def book_call(conn: Connection, agent: AgentId, usage: Mapping[str, Any]) -> Non
 
 
 def reserve_retry(
-    conn: Connection, lease: Lease, last: tuple[int, float | None], every: tuple[int, float | None]
+    conn: Connection,
+    lease: Lease,
+    last: tuple[int, float | None],
+    every: tuple[int, float | None],
+    unpriced: Sequence[Mapping[str, Any]] = (),
 ) -> bool:
     """Reserve another attempt of a model call; return whether there was room for it under every cap.
 
-    ``last`` and ``every``: tokens, and USD if known, that the last attempt and all attempts have used.
+    ``last`` and ``every``: tokens, and USD if known, that the last attempt and all attempts have used. ``unpriced``
+    is the last one if its cost is not known, as the usage of a call has it.
     """
-    used = {"tokens": last[0], "usd": last[1], "all_tokens": every[0], "all_usd": every[1]}
+    used = {"tokens": last[0], "usd": last[1], "all_tokens": every[0], "all_usd": every[1], "unpriced": _json(unpriced)}
     values = {"agent": lease.agent_id, "epoch": lease.epoch, **used}
     return scalar(conn, statement("steps.reserve_retry"), values, bool)
 

@@ -446,6 +446,37 @@ def test_another_attempt_of_unknown_price_needs_as_much_as_the_last_one_cost(mes
     assert not mesh.run(steps.reserve_retry, lease, (10, 0.1), (20, 0.2))
 
 
+BILLS = "update agentmesh.model_bills set input_excess = 4, output_excess = 2, least_input = 10, even_usd = 0.001"
+COUNTED = [
+    ({"input_tokens": 40, "output_tokens": 60, "estimated": False}, Decimal("0.1")),
+    ({"input_tokens": 10, "output_tokens": 60, "estimated": True}, Decimal("0.1")),
+    ({"input_tokens": 1, "output_tokens": 0, "estimated": True}, Decimal("0.01")),
+]
+"""Attempts of unknown cost, and what they cost at most by the bills. Only a request that we count has an excess."""
+
+
+@pytest.mark.parametrize(("attempt", "usd"), COUNTED)
+def test_an_attempt_of_unknown_cost_is_booked_at_what_its_tokens_can_have_cost(
+    mesh: Mesh, attempt: dict[str, Any], usd: Decimal
+):
+    mesh.conn.execute(BILLS)
+    begin(mesh, mesh.root)
+    step(mesh, mesh.lease(mesh.root), {**USAGE, **attempt, "model": "demo/demo", "cost_usd": 1, "unpriced": [attempt]})
+    assert budget(mesh).cost_usd == 1 + usd
+
+
+@pytest.mark.parametrize(("attempt", "usd"), COUNTED)
+def test_an_attempt_of_unknown_cost_stays_reserved_at_what_it_is_booked_at(
+    mesh: Mesh, attempt: dict[str, Any], usd: Decimal
+):
+    mesh.conn.execute(BILLS)
+    cap(mesh, 100, "usd")
+    begin(mesh, mesh.root)
+    first = budget(mesh).reserved_cost_usd
+    assert mesh.run(steps.reserve_retry, mesh.lease(mesh.root), (100, None), (100, None), [attempt])
+    assert budget(mesh).reserved_cost_usd == first + usd
+
+
 def test_another_attempt_without_a_reservation_of_its_own_is_held_by_no_cap(mesh: Mesh):
     cap(mesh, None)
     mesh.run(budgets.set_budget, mesh.session, Cap(None, None))

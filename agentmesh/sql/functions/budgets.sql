@@ -54,7 +54,7 @@ end $$;
 comment on function agentmesh.reserve is
   'Reserve a model call of the server at an address. Its request has so many bytes, and its answer may have so many tokens, at listed prices if there are some. Returns {"answer": limit of its tokens, null if nothing is capped}, {"waits": ''bill'' or ''room'' of other calls}, or {"refused": {error, hint}}.';
 
-create function agentmesh.reserve_retry(agent uuid, epoch bigint, last_tokens bigint, last_usd numeric, all_tokens bigint, all_usd numeric) returns boolean
+create function agentmesh.reserve_retry(agent uuid, epoch bigint, last_tokens bigint, last_usd numeric, unpriced jsonb, all_tokens bigint, all_usd numeric) returns boolean
 language plpgsql as $$
 #variable_conflict use_column
 -- It locks as reserve does. The reservation then covers the use of all attempts so far. For the next attempt it adds
@@ -73,8 +73,8 @@ begin
   select * into me from agentmesh.agents a where a.id = reserve_retry.agent;
   select * into session from agentmesh.sessions s where s.id = mine.session_id;
   mine.tokens := greatest(mine.tokens, reserve_retry.all_tokens) + reserve_retry.last_tokens;
-  mine.cost_usd := greatest(mine.cost_usd, reserve_retry.all_usd, 0) + coalesce(reserve_retry.last_usd,
-    agentmesh.price_of(me.model, mine.address, mine.input_tokens, greatest(reserve_retry.last_tokens - mine.input_tokens, 0)));
+  mine.cost_usd := greatest(mine.cost_usd, reserve_retry.all_usd, 0)
+    + coalesce(reserve_retry.last_usd, agentmesh.price_of(me.model, mine.address, reserve_retry.unpriced));
   select bool_and(coalesce(c.tokens + c.reserved + mine.tokens <= c.max_tokens, true)
     and coalesce(c.cost_usd + c.reserved_usd + mine.cost_usd <= c.max_cost_usd, true))
   into fits from agentmesh.caps_of(me, session) c;
@@ -86,7 +86,7 @@ begin
 end $$;
 
 comment on function agentmesh.reserve_retry is
-  'Reserve another attempt of the model call of an agent, whose owner has this epoch. The last attempt has used last_tokens and last_usd, all so far all_tokens and all_usd (usd null if unknown). Returns whether it fits under every cap; true if nothing is reserved, because nothing is capped.';
+  'Reserve another attempt of the model call of an agent, whose owner has this epoch. The last attempt has used last_tokens and last_usd, all so far all_tokens and all_usd (usd null if unknown). unpriced is the last one in the form of price_of, if its cost is unknown. Returns whether it fits under every cap; true if nothing is reserved, because nothing is capped.';
 
 create function agentmesh.release_reservation(agent uuid) returns void
 language plpgsql as $$
@@ -157,12 +157,19 @@ comment on function agentmesh.most_tokens is 'How many tokens a call takes at mo
 
 create function agentmesh.most_usd(rate agentmesh.model_bills, billed_input numeric, answer bigint) returns numeric
 language sql immutable as $$
-  select greatest(billed_input * rate.input_usd + answer * rate.output_excess * rate.output_usd,
-    (billed_input + answer * rate.output_excess * 10) * rate.steep_usd, rate.least_usd)
+  select agentmesh.price(rate, billed_input, answer * rate.output_excess)
 $$;
 
 comment on function agentmesh.most_usd is
-  'What such a call costs at most; 0 if no price is known. If no list has the price, output costs one to ten times as much as input: see learn_bill.';
+  'What such a call costs at most; 0 if no price is known.';
+
+create function agentmesh.price(rate agentmesh.model_bills, input numeric, output numeric) returns numeric
+language sql immutable as $$
+  select greatest(input * rate.input_usd + output * rate.output_usd, (input + 10 * output) * rate.steep_usd, rate.least_usd)
+$$;
+
+comment on function agentmesh.price is
+  'What so many billed tokens cost at most. If no list has the price, output costs one to ten times as much as input: see learn_bill.';
 
 create function agentmesh.room_in_usd(cap numeric, used numeric, rate agentmesh.model_bills, billed_input numeric, answer bigint) returns bigint
 language sql immutable as $$
@@ -172,13 +179,16 @@ $$;
 
 comment on function agentmesh.room_in_usd is 'The same as room, for a cap in USD and the cost that most_usd says.';
 
-create function agentmesh.price_of(model text, address text, input bigint, output bigint) returns numeric
+create function agentmesh.price_of(model text, address text, attempts jsonb) returns numeric
 language sql as $$
-  select agentmesh.most_usd(r, agentmesh.billed_input(r, input), output) from agentmesh.rate_of(model, address, null, null) r
+-- The bills say how a server counts a request that we count. What it has counted itself is billed as it is.
+  select coalesce(sum(agentmesh.price(r, case when t.estimated then agentmesh.billed_input(r, t.input_tokens) else t.input_tokens end, t.output_tokens)), 0)
+  from agentmesh.rate_of(model, address, null, null) r
+  cross join jsonb_to_recordset(attempts) as t (input_tokens bigint, output_tokens bigint, estimated boolean)
 $$;
 
 comment on function agentmesh.price_of is
-  'The most that a call with so many tokens costs by the model''s bills so far; 0 if there are none. address as in rate_of.';
+  'What attempts of unknown cost cost at most by the model''s bills so far; 0 if there are none. attempts: [{"input_tokens", "output_tokens", "estimated"}], estimated if the server did not count them. address as in rate_of.';
 
 create function agentmesh.weigh(me agentmesh.agents, session agentmesh.sessions, address text, input bigint, answer bigint, listed_in numeric, listed_out numeric,
   out allowed bigint, out tokens bigint, out cost_usd numeric, out is_first boolean, out waits text, out refused jsonb)
@@ -342,9 +352,8 @@ begin
     estimated boolean, cost_usd numeric, latency_ms integer, first_token_ms integer, finish_reason text, error text,
     input_usd numeric, cached_usd numeric, output_usd numeric, earlier jsonb, unpriced jsonb, nonce uuid);
   if used.unpriced is not null then
-    select round(coalesce(sum(agentmesh.price_of(coalesce(used.model, a.model), r.address, t.input_tokens, t.output_tokens)), 0), 6) into used.guessed_usd
-    from agentmesh.agents a left join agentmesh.reservations r on r.agent_id = a.id
-    cross join jsonb_to_recordset(used.unpriced) as t (input_tokens bigint, output_tokens bigint) where a.id = agent;
+    select round(agentmesh.price_of(coalesce(used.model, a.model), r.address, used.unpriced), 6) into used.guessed_usd
+    from agentmesh.agents a left join agentmesh.reservations r on r.agent_id = a.id where a.id = agent;
     used.cost_usd := coalesce(used.cost_usd + used.guessed_usd, nullif(used.guessed_usd, 0));
   end if;
   update agentmesh.agents a set model_calls = a.model_calls + 1, input_tokens = a.input_tokens + used.input_tokens,
@@ -383,7 +392,7 @@ begin
 end $$;
 
 comment on function agentmesh.book_usage is
-  'Book the usage of a model call (null if unknown), all attempts together; "earlier" is the share of those before the last one. "unpriced" has the tokens of each whose cost nobody reported: they are booked at what they cost at most by the model''s bills. With ends, the agent''s reservation was made for this call, its row is locked, and its owner ends the call in this commit. Then the reservation is released, and the model''s bill is recorded.';
+  'Book the usage of a model call (null if unknown), all attempts together; "earlier" is the share of those before the last one. "unpriced" are those whose cost nobody reported: they are booked at their price_of. With ends, the agent''s reservation was made for this call, its row is locked, and its owner ends the call in this commit. Then the reservation is released, and the model''s bill is recorded.';
 
 create function agentmesh.cap_refusal(me agentmesh.agents, whose agentmesh.agents, unit text, cap numeric, used numeric, reserved numeric, needs numeric, is_billed boolean)
   returns jsonb

@@ -47,7 +47,7 @@ select agentmesh.book_lost_call(%(agent)s, %(usage)s);
 
 -- name: reserve_retry
 -- Reserve another attempt of a model call, if there is room for it.
-select agentmesh.reserve_retry(%(agent)s, %(epoch)s, %(tokens)s, %(usd)s::numeric, %(all_tokens)s, %(all_usd)s::numeric);
+select agentmesh.reserve_retry(%(agent)s, %(epoch)s, %(tokens)s, %(usd)s::numeric, %(unpriced)s, %(all_tokens)s, %(all_usd)s::numeric);
 
 -- name: open_calls
 -- Calls of an agent without a result, in the order asked.
