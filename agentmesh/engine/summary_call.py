@@ -104,6 +104,17 @@ class Compactor:
         """Whether there is enough that a summary could stand for."""
         return self._plan(agent, conversation) is not None
 
+    def postponed(self, agent: Agent, conversation: Conversation, most: int | None) -> str | None:
+        """Return why a summary that is due must wait: the budget has too little room for it, but enough for the step.
+
+        ``most`` is how long the step's answer may be, if the budget has no room for the longest. None: it must not
+        wait, or cannot, since the step has no room in the window.
+        """
+        plan, window = self._plan(agent, conversation), self._window(agent)
+        if plan is None or most is None or not plan.summed or not _is_too_short(most, plan):
+            return None
+        return _too_few(most) if window and conversation.tokens + most <= window else None
+
     def compact(
         self, lease: Lease, agent: Agent, conversation: Conversation, cancel: Cancel, granted: Granted | None
     ) -> AgentStatus | Parked:
@@ -144,10 +155,8 @@ class Compactor:
         text, usage, why = "", None, "there was nothing to ask about."
         more = {}
         if plan.summed:
-            longest = budgeting.wanted(self._model, agent.model) // _TOKENS_PER_WORD
-            plan = replace(plan, words=min(plan.words, longest))
-            if most is not None and most < plan.words * _TOKENS_PER_WORD:
-                raise _of_budget(f"the budget leaves room for {most:,} tokens of a summary, too few", None)
+            if most is not None and _is_too_short(most, plan):
+                raise _of_budget(_too_few(most), None)
             reply, usage, why = self._ask(lease, agent, conversation, plan, cancel, most)
             if reply:
                 text = textcalls.after_thoughts(reply.text).strip()
@@ -189,7 +198,9 @@ class Compactor:
             room = int(window * self._share)
         else:  # unless a request was refused, the present rows fit
             room = conversation.tokens * _ROOMY if thorough else conversation.tokens // _UNKNOWN_ROOM
-        return compaction.plan(conversation, room, thorough=thorough)
+        plan = compaction.plan(conversation, room, thorough=thorough)
+        longest = budgeting.wanted(self._model, agent.model) // _TOKENS_PER_WORD
+        return plan and replace(plan, words=min(plan.words, longest))
 
     def _window(self, agent: Agent) -> int | None:
         try:
@@ -249,6 +260,15 @@ class Compactor:
         except AgentmeshError as unusable:  # no such provider, a bad URL
             raise NoSummary(unusable.message, hint=unusable.hint, kind="config") from unusable
         return reply, usage(reply), ""
+
+
+def _is_too_short(most: int, plan: CompactionPlan) -> bool:
+    """Whether an answer of this many tokens may be too short for the planned summary."""
+    return most < plan.words * _TOKENS_PER_WORD
+
+
+def _too_few(most: int) -> str:
+    return f"the budget leaves room for {most:,} tokens of a summary, too few"
 
 
 def lack(reply: Reply, text: str) -> str:

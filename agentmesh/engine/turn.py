@@ -67,6 +67,8 @@ class Runner:
         """The budget of the step's model call."""
         self._is_compacted = False
         """Whether a summary was made since the model's last answer: a second one would not help."""
+        self._told_postponed = False
+        """Whether people were told that a summary has to wait for room in the budget."""
         self._root: Root | None = None
         """Where the agent works; None until that is known."""
         self._project = Path()
@@ -248,9 +250,12 @@ class Runner:
         """Call the model and store its answer."""
         conversation, agent = self._conversation, self._agent
         assert conversation is not None  # noqa: S101  _begin has made it
-        if not self._is_compacted and self._compactor.is_due(agent, conversation, self._cancel):
-            return self._compact(conversation)
         most = budgeting.shortened(self._granted, budgeting.wanted(self._engine.model, agent.model))
+        postponed = None
+        if not self._is_compacted and self._compactor.is_due(agent, conversation, self._cancel):
+            postponed = self._compactor.postponed(agent, conversation, most)
+            if postponed is None:
+                return self._compact(conversation)
         request = self._request(conversation, most)
         call = self._call = ModelCall(self._engine, agent, self._lease, conversation, self._cancel)
         try:
@@ -267,13 +272,21 @@ class Runner:
         if verdict.error is not None:
             return self.fail(verdict.error, call.usage(reply, "unread"))
         window = self._window() if reply.finish_reason == "length" else None
-        content = recording.content(reply, most, verdict, window)
+        content = recording.content(reply, most, verdict, window) | self._postponed(postponed)
         done = self._store(content, reply, call.usage(reply), conversation.last_seq)
         if not reply.tool_calls:
             self._refused = {}
             return done.status
         self._allowance = done.allowance or self._allowance
         return self._call_tools(recording.open_calls(done.seq, reply))
+
+    def _postponed(self, why: str | None) -> dict[str, str]:
+        """Return the entry of an answer that tells people, once, why its step came before a summary that is due."""
+        if why is None or self._told_postponed:
+            return {}
+        self._told_postponed = True
+        goes_on = "it goes on without one while the window has room"
+        return {"summary_postponed": f"the context is nearly full, but {why}; {goes_on}"}
 
     def _request(self, conversation: Conversation, most: int | None) -> ChatRequest:
         """Return what the model is asked; ``most`` is how many tokens the budget leaves for its answer, if too few."""

@@ -278,18 +278,47 @@ def test_a_summary_that_the_budget_cuts_is_no_summary(rig: Rig):
     assert [row["text"] for row in summaries(rig)] == ["The goal is clear."]
 
 
-def test_a_summary_that_the_budget_has_no_room_for_is_not_asked_for(rig: Rig):
-    summing(rig, say(LONG))
-    worker(rig)
+def leave_too_little_for_a_summary(rig: Rig, question: str = "question 3") -> None:
+    """Fill the context, so that a summary is due, and leave the budget room for the next step alone."""
     for n in range(3):
         rig.run(f"question {n}")
     used = rig.one("select tokens from agentmesh.v_budgets")
     cap(rig, used + 1)
-    rig.prompt("question 3")
+    rig.prompt(question)
     rig.rest()
     least = re.search(r"takes at least ([\d,]+)", rig.rows()[-1][1]["error"])
     assert least
-    cap(rig, used + int(least[1].replace(",", "")) + 100)
+    cap(rig, used + int(least[1].replace(",", "")) + 600)
+
+
+def test_a_step_goes_on_if_the_budget_has_room_for_it_but_not_for_a_summary(rig: Rig):
+    summing(rig, say(LONG))
+    worker(rig)
+    leave_too_little_for_a_summary(rig)
+    cached = Usage(8_500, 10, cached_tokens=8_490)
+    steps = iter([*[ScriptedReply(tool_calls=(call("list_agents"),), usage=cached)] * 2, say("well", usage=cached)])
+    summing(rig, lambda _view: next(steps))
+    rig.db.run(person.retry, rig.root)
+    rig.rest()
+    assert rig.last() == ("well", None)
+    assert (asks(rig), summaries(rig)) == ([], [])
+    (told,) = [row["text"] for kind, row in rig.rows() if kind == "event" and row["event"] == "summary_postponed"]
+    assert re.fullmatch(
+        r"the context is nearly full, but the budget leaves room for \d+ tokens of a summary, too few;"
+        r" it goes on without one while the window has room",
+        told,
+    )
+    check_history(rig.requests()[-1])
+    cap(rig, None)
+    summing(rig, say("better"))
+    assert rig.run("question 4") == "better"
+    assert [row["text"] for row in summaries(rig)] == ["The goal is clear."]
+
+
+def test_a_turn_ends_if_neither_the_budget_has_room_for_a_summary_nor_the_window_for_a_step(rig: Rig):
+    summing(rig, say(LONG))
+    worker(rig)
+    leave_too_little_for_a_summary(rig, LONG[:6000])
     rig.db.run(person.retry, rig.root)
     rig.rest()
     error = rig.rows()[-1][1]

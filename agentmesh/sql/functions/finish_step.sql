@@ -22,6 +22,9 @@ begin
   end if;
   at_seq := agentmesh.append(agent, 'assistant', content);
   perform agentmesh.book_call(agent, usage);  -- it releases the reservation
+  if content ? 'summary_postponed' then
+    perform agentmesh.append(agent, 'event', jsonb_build_object('event', 'summary_postponed', 'text', content ->> 'summary_postponed'));
+  end if;
   if jsonb_array_length(calls) = 0 then
     if content ? 'correction' then
       perform agentmesh.append(agent, 'user', jsonb_build_object('text', content #>> '{correction,text}', 'correction', content #>> '{correction,reason}'));
