@@ -57,8 +57,8 @@ comment on function agentmesh.reserve is
 create function agentmesh.reserve_retry(agent uuid, epoch bigint, last_tokens bigint, last_usd numeric, unpriced jsonb, all_tokens bigint, all_usd numeric) returns boolean
 language plpgsql as $$
 #variable_conflict use_column
--- It locks as reserve does. The reservation then covers the use of all attempts so far. For the next attempt it adds
--- the old reservation, or the use of the last attempt if that is more. A cost that nobody reported is taken from bills.
+-- It locks as reserve does. The reservation was for one attempt, and each lost one adds its use: so it covers them and
+-- the next one. If they used more than was reserved, it becomes their use, and once more that of the last one.
 declare
   mine agentmesh.reservations;
   me agentmesh.agents;
@@ -171,6 +171,16 @@ $$;
 comment on function agentmesh.price is
   'What so many billed tokens cost at most. If no list has the price, output costs one to ten times as much as input: see learn_bill.';
 
+create function agentmesh.room(cap numeric, used numeric, input numeric, least_bill numeric, per_token numeric, answer bigint) returns bigint
+language sql immutable as $$
+  select case when cap is null then answer
+              when used >= cap or used + greatest(input, least_bill) > cap then -1
+              when per_token = 0 then answer
+              else least(answer, floor((cap - used - input) / per_token))::bigint end
+$$;
+
+comment on function agentmesh.room is 'How many output tokens fit under a cap; negative if not even the input fits.';
+
 create function agentmesh.room_in_usd(cap numeric, used numeric, rate agentmesh.model_bills, billed_input numeric, answer bigint) returns bigint
 language sql immutable as $$
   select least(agentmesh.room(cap, used, billed_input * rate.input_usd, rate.least_usd, rate.output_excess * rate.output_usd, answer),
@@ -200,9 +210,9 @@ declare
   used record;
   cap record;
   fits bigint;
-  alone bigint := weigh.answer;
-  shortest bigint := least(weigh.answer, 256);
-  is_blocked boolean := false;
+  alone bigint := weigh.answer;  -- the longest answer that would fit if no other call ran
+  shortest bigint := least(weigh.answer, 256);  -- a shorter answer is not worth its input
+  is_blocked boolean := false;  -- a running call will be the model's first bill
   is_bound boolean := false;  -- a call under no cap waits for nobody
 begin
   allowed := weigh.answer;
@@ -413,7 +423,7 @@ begin
 end $$;
 
 comment on function agentmesh.cap_refusal is
-  'The refusal of a call that does not fit, in numbers: {"error", "hint"}; null if it fits. whose is null for the session. is_billed: the model has bills, which say what it needs.';
+  'The refusal of a call that does not fit, in numbers: {"error", "hint"}. whose is null for the session. is_billed: the model has bills, which say what it needs.';
 
 create function agentmesh.caps_of(me agentmesh.agents, session agentmesh.sessions)
   returns table (whose agentmesh.agents, max_tokens bigint, max_cost_usd numeric, tokens numeric, cost_usd numeric, reserved numeric, reserved_usd numeric,

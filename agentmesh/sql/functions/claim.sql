@@ -67,16 +67,6 @@ $$;
 comment on function agentmesh.has_room is
   'Whether fewer agents have or want one of its threads than it has; agents whose call waits for other calls need none.';
 
-create function agentmesh.room(cap numeric, used numeric, input numeric, least_bill numeric, per_token numeric, answer bigint) returns bigint
-language sql immutable as $$
-  select case when cap is null then answer
-              when used >= cap or used + greatest(input, least_bill) > cap then -1
-              when per_token = 0 then answer
-              else least(answer, floor((cap - used - input) / per_token))::bigint end
-$$;
-
-comment on function agentmesh.room is 'How many output tokens fit under a cap; negative if not even the input fits.';
-
 create function agentmesh.endpoint(endpoints text[], model text) returns text[]
 language sql immutable set search_path = pg_catalog as $$
   select array(select e from unnest(endpoints) e where split_part(e, ' ', 1) = split_part(model, '/', 1))
