@@ -762,3 +762,13 @@ def test_a_child_is_refused_by_the_smallest_bill_of_its_model_at_any_server(mesh
         mesh.fork(mesh.root, "a", "work")
     mesh.conn.execute("insert into agentmesh.model_bills (model, address) values ('demo/demo', 'https://free.example')")
     mesh.fork(mesh.root, "a", "work")
+
+
+def test_a_child_is_refused_only_if_no_server_of_its_model_has_ever_billed_so_little(mesh: Mesh):
+    mesh.conn.execute("update agentmesh.model_bills set address = 'https://long.example', least_input = 50000")
+    dear = (
+        "insert into agentmesh.model_bills (model, address, least_usd) values ('demo/demo', 'https://dear.example', 1)"
+    )
+    mesh.conn.execute(dear)
+    cap(mesh, 10_000)
+    mesh.fork(mesh.root, "a", "work")

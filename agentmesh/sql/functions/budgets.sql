@@ -131,6 +131,8 @@ begin
     rate.steep_usd := 0;
     rate.least_usd := 0;
     rate.list_excess := 1;
+  elsif rate_of.address is null then  -- the bill of fewest tokens may be another server's
+    rate.least_input := (select min(b.least_input) from agentmesh.model_bills b where b.model = rate_of.model);
   end if;
   rate.steep_usd := case when coalesce(rate.input_usd, listed_in) is null then rate.steep_usd else 0 end;
   rate.input_usd := coalesce(greatest(rate.input_usd, listed_in) * rate.list_excess, rate.even_usd);
@@ -139,7 +141,7 @@ begin
 end $$;
 
 comment on function agentmesh.rate_of is
-  'What a model''s next call costs at most at its server, from its bills so far and from listed prices. It is a row like that of its bills. But model is null before the first bill, input_usd and output_usd are the prices of a billed token, and steep_usd is 0 if a list has them. address null: not known which server; then the one with the smallest bill.';
+  'What a model''s next call costs at most at its server, from its bills so far and from listed prices. It is a row like that of its bills. But model is null before the first bill, input_usd and output_usd are the prices of a billed token, and steep_usd is 0 if a list has them. address null: not known which server; then the one with the smallest bill, and the fewest tokens of any.';
 
 create function agentmesh.billed_input(rate agentmesh.model_bills, input bigint) returns numeric
 language sql immutable as $$
