@@ -5,21 +5,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from agentmesh.domain.text import one_line
 from agentmesh.llm import history, wording
 from agentmesh.llm.constraint import FORCED, RESPONSE_FORMAT, TOOL_CHOICE
+from agentmesh.llm.failed_answer import FailedAnswer
 from agentmesh.llm.port import CallFailed, Reply
 from agentmesh.llm.provider import Provider
 from agentmesh.llm.request import EMPTY_CONTENT, IMAGES
 
 _RETRIED_REFUSALS = frozenset({408, 409, 425})
 _CHECK_ADDRESS = "Check base_url: for most servers it ends in /v1."
-_LAST_STATUS = 599
 TRY_AGAIN = "Try again, or choose another model."
 """Advice that is right on the screen, in a shell and in Python; the screen adds its own command."""
 
@@ -81,61 +78,6 @@ class AttemptFailed(Exception):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class FailedAnswer:
-    """An error as the server sent it: with a status, or as an event in the stream."""
-
-    status: int | None
-    body: Any
-    """Decoded JSON, or text."""
-    after: float | None = None
-    """Seconds of its Retry-After header."""
-    should_retry: bool | None = None
-    """The value of ``x-should-retry``."""
-
-    @property
-    def _error(self) -> Any:
-        body = self.body
-        if isinstance(body, list) and len(body) == 1:  # as Gemini sends it
-            body = body[0]
-        return (body.get("error") or body) if isinstance(body, Mapping) else body
-
-    @property
-    def code(self) -> int | None:
-        """The HTTP status, even if only an event reports it."""
-        if self.status is not None:
-            return self.status
-        error = self._error if isinstance(self._error, Mapping) else {}
-        code = error.get("code")
-        if isinstance(code, int) and 400 <= code <= _LAST_STATUS:
-            return code
-        return 400 if error.get("type") == "invalid_request_error" else None
-
-    @property
-    def parameter(self) -> str:
-        """The parameter that the error names."""
-        name = self._error.get("param") if isinstance(self._error, Mapping) else None
-        return name if isinstance(name, str) else ""
-
-    @property
-    def sentence(self) -> str:
-        """Its message for people."""
-        error = self._error
-        if isinstance(error, Mapping):
-            for name in ("message", "detail", "error", "msg"):
-                if error.get(name):
-                    return error[name] if isinstance(error[name], str) else json.dumps(error[name], ensure_ascii=False)
-            return json.dumps(error, ensure_ascii=False)
-        return str(error or "")
-
-    @property
-    def everything(self) -> str:
-        """The whole error, with codes and types."""
-        return (
-            self.body if isinstance(self.body, str) else f"{self.sentence} {json.dumps(self.body, ensure_ascii=False)}"
-        )
-
-
 def explain(answer: FailedAnswer, provider: Provider, model: str, sent: Iterable[str]) -> AttemptFailed:
     """Return the meaning of a server's error; ``sent`` are the parameters of the request."""
     text, status = answer.everything, answer.code
@@ -153,7 +95,7 @@ def explain(answer: FailedAnswer, provider: Provider, model: str, sent: Iterable
             status=status,
         )
     if status == 401 or (status in (None, 400, 403) and wording.is_bad_key(text)):
-        return _bad_key(provider, model, status)
+        return _bad_key(answer, provider, model)
     if status == 403:
         return AttemptFailed(
             "auth",
@@ -226,7 +168,7 @@ def _rate_limit(answer: FailedAnswer, where: str, said: str) -> AttemptFailed:
         hint="Wait, run fewer agents at once, or raise the limit at the provider.",
         status=answer.code,
         retry=answer.should_retry is not False,
-        after=wording.pause(answer.everything) if answer.after is None else answer.after,
+        after=answer.wait,
     )
 
 
@@ -239,16 +181,20 @@ def _of_images(text: str, said: str, where: str, status: int | None) -> AttemptF
     return None
 
 
-def _bad_key(provider: Provider, model: str, status: int | None) -> AttemptFailed:
+def _bad_key(answer: FailedAnswer, provider: Provider, model: str) -> AttemptFailed:
     # Leave out the server's message: some repeat the key.
     variable = provider.api_key_env
-    if provider.api_key:
+    if answer.provider:
+        behind = provider.redact(answer.provider, 80)
+        message = f"{provider.named(model)} was refused by {behind}, which does not accept its API key."
+        hint = f"If the key for {behind} is yours, check it at {provider.name}. Otherwise choose another model."
+    elif provider.api_key:
         message = f"{provider.named(model)} refused the API key."
         hint = f"Check the key in {variable}." if variable else f"Check the key of provider {provider.name}."
     else:
         message = f"{provider.named(model)} wants an API key, and none is set."
         hint = f"Set {variable}." if variable else f"Set `providers.{provider.name}.api_key_env` in config.toml."
-    return AttemptFailed("auth", message, hint=hint, status=status)
+    return AttemptFailed("auth", message, hint=hint, status=answer.code)
 
 
 def _refused(

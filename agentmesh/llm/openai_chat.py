@@ -20,7 +20,8 @@ from agentmesh.llm.bounds import Bounds
 from agentmesh.llm.cache_marks import MARKS
 from agentmesh.llm.capabilities import Capabilities
 from agentmesh.llm.exchange import Exchange
-from agentmesh.llm.failure import AttemptFailed, FailedAnswer, explain
+from agentmesh.llm.failed_answer import FailedAnswer
+from agentmesh.llm.failure import AttemptFailed, explain
 from agentmesh.llm.pauses import Pass, PauseGate, Pauses, Visit
 from agentmesh.llm.port import LIMIT, Bill, CallCancelled, CallFailed, ChatRequest, Prices, Reply, Watch
 from agentmesh.llm.provider import BOUND_NAMES, START_TIMEOUT, Provider

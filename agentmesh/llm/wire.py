@@ -23,7 +23,8 @@ from agentmesh.domain.urls import is_openai
 from agentmesh.llm import listed
 from agentmesh.llm.connections import Connections, ErrorResponse, Hooks, ModelConnection, Send
 from agentmesh.llm.exchange import Exchange
-from agentmesh.llm.failure import TRY_AGAIN, AttemptFailed, FailedAnswer, explain
+from agentmesh.llm.failed_answer import FailedAnswer
+from agentmesh.llm.failure import TRY_AGAIN, AttemptFailed, explain
 from agentmesh.llm.provider import IDLE_TIMEOUT, Provider
 from agentmesh.llm.retry import retry_after
 from agentmesh.llm.sdk import openai

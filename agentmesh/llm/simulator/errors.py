@@ -5,6 +5,7 @@ Each function takes status, message and the parameter at fault (empty if there i
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -22,12 +23,18 @@ def openai_error(status: int, message: str, param: str) -> Json:
     return {"error": {"message": message, "type": kind, "param": param or None, "code": code}}
 
 
-def openrouter_error(status: int, message: str, _param: str) -> Json:
-    """Return an error body of openrouter.ai: its code is the status, and the provider's message is in the metadata."""
+def openrouter_error(status: int, message: str, param: str) -> Json:
+    """Return an error body of openrouter.ai: its code is the status, and a provider's own error is in the metadata.
+
+    For 400 and 403 that is JSON; for others, and where OpenRouter explains it, a sentence.
+    """
     error: Json = {"message": message, "code": status}
-    if status in (429, 502) or "Upstream error" in message:
+    if status in (400, 403, 429, 502, 503) and not message.endswith("is not a valid model ID"):
+        kind = {"type": "invalid_request_error", "param": param or None, "code": status}
+        is_json = status < 429 and "Upstream error" not in message
+        raw = json.dumps({"error": {"message": message, **kind}}) if is_json else message
         error["message"] = "Provider returned error"
-        error["metadata"] = {"raw": message, "provider_name": "Simulator"}
+        error["metadata"] = {"raw": raw, "provider_name": "Simulator", "is_byok": False}
     return {"error": error, "user_id": "user_simulator"}
 
 

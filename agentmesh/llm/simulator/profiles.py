@@ -152,6 +152,7 @@ PROFILES: Mapping[str, Profile] = {
             name="openrouter",
             source="openrouter.ai/docs: streaming (comments, errors inside the stream), errors, usage accounting; "
             "the usage event after the finish has a choice without finish reason in recorded streams of 2025 and 2026; "
+            "cline/cline issue 13194 and open-webui/computer issue 293: errors of providers; "
             "its page on reasoning tokens: reasoning_details; microsoft/agent-framework issue 2947: Gemini 3 refuses "
             "calls without them; RooCodeInc/Roo-Code pull request 10640: the id is that of the first call",
             error=errors.openrouter_error,
