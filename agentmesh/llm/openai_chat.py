@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial as bind
 from typing import TYPE_CHECKING, Any
@@ -55,10 +55,18 @@ class _Prepared:
     """A request in its wire form."""
 
     request: ChatRequest
-    sent: tuple[str, ...]
-    """Names of its parameters, and of other features that a server may refuse."""
+    messages: Sequence[Mapping[str, Any]]
+    """Its messages, in the form that the server takes."""
+    features: tuple[str, ...]
+    """Names of its parameters, and of other features that a server may refuse; without parts of earlier answers."""
     body: bytes
     bounds: Bounds
+    refused: frozenset[str]
+    """Features that the server was known to refuse."""
+
+    def sent(self) -> set[str]:
+        """Return the names of everything in it that a server may refuse. This reads all messages."""
+        return {*self.features, *(history.parts(self.messages) - self.refused)}
 
 
 @dataclass(slots=True)
@@ -283,9 +291,8 @@ class OpenAIChat:
         request, sent = self._marked(request, sent, quirks)
         # The request itself keeps the ids as they are stored: a new one must differ from them.
         encoded = replace(request, messages=history.adapted(request.messages, quirks.without))
-        sent = (*sent, *(history.parts(encoded.messages) - quirks.without))
         try:
-            return _Prepared(request, sent, encode(fields, encoded), bounds)
+            return _Prepared(request, encoded.messages, sent, encode(fields, encoded), bounds, quirks.without)
         except ValueError as error:
             raise CallFailed(
                 f"The request to {self.provider.name} (model {request.model}) cannot be written as JSON: {error}.",
@@ -327,7 +334,7 @@ class OpenAIChat:
                     entered.taken()
                     Reader(self.provider, model, exchange, assembly).read(chunks)
             except ErrorInStream as error:
-                raise explain(FailedAnswer(None, error.error), self.provider, model, prepared.sent) from None
+                raise explain(FailedAnswer(None, error.error), self.provider, model, prepared.sent()) from None
 
     def _reply(self, prepared: _Prepared, assembly: Assembly) -> Reply:
         guessed = estimate(len(prepared.body) - prepared.request.uncounted, assembly.size)
@@ -369,7 +376,7 @@ class OpenAIChat:
         request = prepared.request
         if reply.usage.cached_tokens:
             self._capabilities.learn(self.provider, request.model, caches=True)
-        if constraint.FORCED in prepared.sent and not reply.tool_calls and reply.finish_reason == "stop":
+        if constraint.FORCED in prepared.features and not reply.tool_calls and reply.finish_reason == "stop":
             self._capabilities.learn(self.provider, request.model, forced_calls=constraint.after(request.settings))
 
     def _find_out(self, model: str, cancel: Cancel, read: int) -> None:

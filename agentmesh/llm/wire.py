@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 import ssl
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, cast
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -42,6 +42,9 @@ _LONGEST_DOCUMENT = 4 * 1024 * 1024
 _ADDRESSES = 3
 """A name may resolve to several addresses, each tried for the connect timeout."""
 
+Sent = Callable[[], Collection[str]]
+"""Returns the names of everything in a request that a server may refuse; called after a refusal."""
+
 
 class Wire:
     """Connections to one provider; thread-safe."""
@@ -66,7 +69,7 @@ class Wire:
             ) from None
 
     @contextlib.contextmanager
-    def chat(self, exchange: Exchange, body: bytes, model: str, sent: Iterable[str]) -> Iterator[Iterator[bytes]]:
+    def chat(self, exchange: Exchange, body: bytes, model: str, sent: Sent) -> Iterator[Iterator[bytes]]:
         """Send a chat request and yield the chunks of the answer's body as they arrive.
 
         Raise AttemptFailed, also from the iterator, if the answer is an error, breaks off or does not arrive.
@@ -116,7 +119,7 @@ class Wire:
             )
             return cast("httpx2.Response", answer)
 
-        with self._asked(exchange, send, "", ()) as response:
+        with self._asked(exchange, send, "", set) as response:
             body = bytearray()
             for piece in self._chunks(response, exchange, ""):
                 body += piece
@@ -129,7 +132,7 @@ class Wire:
         self._connections.close()
 
     @contextlib.contextmanager
-    def _asked(self, exchange: Exchange, send: Send, model: str, sent: Iterable[str]) -> Iterator[httpx2.Response]:
+    def _asked(self, exchange: Exchange, send: Send, model: str, sent: Sent) -> Iterator[httpx2.Response]:
         """Send a request on a connection that the exchange can cut, and yield the answer."""
         connection = self._connections.take()
         try:
@@ -160,7 +163,7 @@ class Wire:
             )
 
     @contextlib.contextmanager
-    def _translated(self, exchange: Exchange, model: str, sent: Iterable[str]) -> Iterator[None]:
+    def _translated(self, exchange: Exchange, model: str, sent: Sent) -> Iterator[None]:
         # "from None": the errors contain the request with its key.
         try:
             yield
@@ -169,7 +172,7 @@ class Wire:
         except (openai.APIConnectionError, httpx2.HTTPError, OSError) as error:
             raise self._unreachable(error.__cause__ or error, exchange, model) from None
 
-    def _refused(self, response: httpx2.Response, error: Any, model: str, sent: Iterable[str]) -> AttemptFailed:
+    def _refused(self, response: httpx2.Response, error: Any, model: str, sent: Sent) -> AttemptFailed:
         if response.is_redirect:
             to = one_line(self._provider.redact(response.headers.get("location", "nowhere")), 200)
             return AttemptFailed(
@@ -185,7 +188,7 @@ class Wire:
             after=retry_after(response.headers),
             should_retry={"true": True, "false": False}.get(said or ""),
         )
-        return explain(answer, self._provider, model, sent)
+        return explain(answer, self._provider, model, sent())
 
     def _unreachable(self, error: BaseException, exchange: Exchange, model: str) -> AttemptFailed:
         provider = self._provider
