@@ -28,6 +28,13 @@ FOREIGN_SIGNATURES: Final = "signatures of other servers"
 UNDETAILED: Final = f"calls without {DETAILS}"
 UNREASONED: Final = f"answers without {_WANTED}"
 NAMES: Final = frozenset({*FIELDS, FOREIGN_IDS, UNSIGNED, FOREIGN_SIGNATURES, UNDETAILED, UNREASONED})
+_CONTRADICTIONS: Final = (
+    (f"messages.{_WANTED}", UNREASONED),
+    (f"messages.{EXTRA}", UNSIGNED),
+    (f"messages.{DETAILS}", UNDETAILED),
+)
+OPPOSITES: Final = {one: other for pair in _CONTRADICTIONS for one, other in (pair, pair[::-1])}
+"""Refusals of a part and of its absence: servers behind one gateway may differ."""
 
 _SIGNATURE = "thought_signature"
 _UNCHECKED = "skip_thought_signature_validator"

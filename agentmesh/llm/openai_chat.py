@@ -14,7 +14,7 @@ from functools import partial as bind
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.cancel import Cancel
-from agentmesh.llm import cache_marks, constraint, history, listed, picture, prices, textcalls, vision, wording
+from agentmesh.llm import cache_marks, constraint, history, listed, picture, prices, textcalls, vision
 from agentmesh.llm.assemble import Assembly, ErrorInStream
 from agentmesh.llm.bounds import Bounds
 from agentmesh.llm.cache_marks import MARKS
@@ -26,6 +26,7 @@ from agentmesh.llm.pauses import Pass, PauseGate, Pauses, Visit
 from agentmesh.llm.port import LIMIT, Bill, CallCancelled, CallFailed, ChatRequest, Prices, Reply, Watch
 from agentmesh.llm.provider import BOUND_NAMES, START_TIMEOUT, Provider
 from agentmesh.llm.reading import Reader
+from agentmesh.llm.refusals import LeftOut, Refusals
 from agentmesh.llm.request import (
     EMPTY_CONTENT,
     IMAGES,
@@ -69,16 +70,6 @@ class _Prepared:
         return {*self.features, *(history.parts(self.messages) - self.refused)}
 
 
-@dataclass(slots=True)
-class _LeftOut:
-    """Parts that the attempts of one call leave out because the server refuses them."""
-
-    limit: bool = False
-    """The caller's limit of the answer."""
-    images: bool = False
-    stream: bool = False
-
-
 class OpenAIChat:
     """One provider's models; thread-safe."""
 
@@ -95,7 +86,7 @@ class OpenAIChat:
         self._pauses = pauses or Pauses(self._policy)
         self._lock = threading.Lock()
         self._wire: Wire | None = None
-        self._quirks: dict[str, Quirks] = {}
+        self._refusals = Refusals()
         self._capabilities = capabilities or Capabilities()
         self._asked: set[str] = set()
         """Models about which the server was asked."""
@@ -120,7 +111,7 @@ class OpenAIChat:
         cancel, watch, tries = visit.cancel, visit.watch, Tries(self._policy)
         notes: list[str] = []
         kept: Reply | None = None
-        left_out = _LeftOut()
+        left_out = LeftOut(self._refusals)
         while (entered := self._enter(gate, visit, kept)) is not None:
             prepared = self._prepare(request, left_out)
             assembly = Assembly(watch, prepared.bounds)
@@ -139,7 +130,7 @@ class OpenAIChat:
             kept = _after(before, partial) if partial else before  # what had arrived before the server went away
             if cancel.is_set():
                 raise CallCancelled(kept or Reply(finish_reason="cut"))
-            if not assembly.touched and (note := self._leave_out(request, failure, left_out)):
+            if not assembly.touched and (note := left_out.leave_out(request, failure)):
                 notes.append(note)
             elif self._policy.waits_out(failure):
                 self._slow_down(gate, entered, failure, visit, kept)
@@ -178,7 +169,7 @@ class OpenAIChat:
 
     def refused(self, model: str) -> frozenset[str]:
         """Return the parameters and other features that the server has refused for this model."""
-        return self._quirks.get(model, Quirks()).without
+        return self._refusals.of(model).without
 
     def own(self, name: str, cancel: Cancel, seconds: float = _WINDOW_TIMEOUT) -> Any:
         """Return a document that llama.cpp has beside its API, such as ``props``; None if the server has none."""
@@ -200,7 +191,7 @@ class OpenAIChat:
 
     def sees(self, model: str) -> bool:
         """Return whether the model is sent images: as configured, as its server has shown, or as its name says."""
-        if IMAGES in self._quirks.get(model, Quirks()).without:
+        if IMAGES in self._refusals.of(model).without:
             return False
         return vision.sees(model) is not False if self.provider.vision is None else self.provider.vision
 
@@ -237,28 +228,7 @@ class OpenAIChat:
                 self._wire = Wire(self.provider)
             return self._wire
 
-    def _is_told_too_much(self, request: ChatRequest, failure: AttemptFailed) -> bool:
-        """Whether the server refuses the caller's limit because its own is lower."""
-        is_refused = failure.kind in ("bad_request", "context") and wording.is_bound_too_large(failure.message)
-        return request.answer_tokens is not None and is_refused
-
-    def _leave_out(self, request: ChatRequest, failure: AttemptFailed, left_out: _LeftOut) -> str:
-        """Leave the refused part out of the next attempt; return a note on it, empty if no part was refused."""
-        if failure.kind == "bad_image":
-            left_out.images = True
-            return f"The images were left out: {failure.message}"
-        if failure.refused:
-            # This ends: a server can refuse only a parameter that was sent, and it is not sent again.
-            self._learn(request.model, failure)
-            if failure.refused in history.NAMES:
-                return f"The server refuses {failure.refused}; earlier answers were sent in another form."
-            return f"The server refuses {failure.refused}; it was left out or renamed."
-        if not left_out.limit and self._is_told_too_much(request, failure):
-            left_out.limit = True
-            return f"The server refuses a limit of {request.answer_tokens:,} tokens; it was left out."
-        return ""
-
-    def _prepare(self, request: ChatRequest, left_out: _LeftOut) -> _Prepared:
+    def _prepare(self, request: ChatRequest, left_out: LeftOut) -> _Prepared:
         """Encode the request, without the parts to leave out."""
         known = self._capabilities.of(self.provider, request.model)
         request = replace(request, settings=self.provider.settings(request, known))
@@ -272,7 +242,7 @@ class OpenAIChat:
         if bound is not None:
             others = {name: value for name, value in request.settings.items() if name not in BOUND_NAMES}
             request = replace(request, settings={**others, **self.provider.answer_settings(bound)})
-        quirks = self._quirks.get(request.model, Quirks())
+        quirks = self._refusals.of(request.model)
         if forced := constraint.settings(request, quirks.without, known.forced_calls):
             request = replace(request, settings={**request.settings, **forced})
             bounds = replace(bounds, is_constrained=True)
@@ -400,11 +370,6 @@ class OpenAIChat:
             props = self.own("props", cancel) if listed.is_of_llama(found) else None
             window = window or listed.slot_window(props)
             self._capabilities.learn(self.provider, model, context_window=window, slots=listed.slots(props))
-
-    def _learn(self, model: str, failure: AttemptFailed) -> None:
-        with self._lock:
-            known = self._quirks.get(model, Quirks())
-            self._quirks[model] = known.learn(failure.refused, failure.message)
 
     def _final(self, failure: AttemptFailed, model: str, partial: Reply | None, cancel: Cancel) -> CallFailed:
         if listed.is_possible(failure.window):

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from agentmesh.domain.text import storable_json
+from agentmesh.llm import history
 from agentmesh.llm.port import ChatRequest
 
 _OURS = frozenset({"model", "messages", "tools", "stream", "stream_options"})
@@ -30,11 +31,12 @@ class Quirks:
     """Parameters that it wants under their later name."""
 
     def learn(self, parameter: str, answer: str) -> Quirks:
-        """Return the quirks with a refused parameter; the server's answer may mention its later name."""
+        """Return the quirks with a refused parameter, without its opposite; the answer may mention its later name."""
         later = _LATER_NAME.get(parameter)
         if later and later in answer:
             return replace(self, renamed=self.renamed | {parameter})
-        return replace(self, without=self.without | {parameter})
+        opposite = history.OPPOSITES.get(parameter, "")
+        return replace(self, without=self.without - {opposite} | {parameter})
 
 
 def parameters(request: ChatRequest, quirks: Quirks) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from agentmesh.llm.provider import Provider
 from agentmesh.llm.simulator.reply import ScriptedCall, ScriptedReply
 from agentmesh.llm.simulator.server import Simulator
 from tests.llm.asking import AT_ONCE, TOOL, client
-from tests.llm.misbehaving import delta, error, good, misbehaving, plain, stream
+from tests.llm.misbehaving import Answer, Exchange, delta, error, good, misbehaving, plain, stream
 
 DIALECTS = ("openai", "openrouter", "groq", "mistral", "gemini", "deepseek")
 TWO = (ScriptedCall("bash", {"command": "ls"}), ScriptedCall("bash", {"command": "pwd"}))
@@ -364,3 +364,63 @@ def test_what_comes_with_a_call_is_kept_if_it_can_be(extra, kept):
         model.close()
     assert reply.tool_calls[0].extra == kept
     assert reply.finish_reason == "tool_calls"
+
+
+UNKNOWN = "property 'messages.1.reasoning_content' is unsupported"
+WANTED = "The `reasoning_content` in the thinking mode must be passed back to the API."
+
+
+def refusing(said: str, *, has_reasoning: bool) -> Answer:
+    """Answer unless the request's earlier answer has, or lacks, its reasoning."""
+
+    def answer(exchange: Exchange) -> None:
+        has = "reasoning_content" in exchange.mesh.chats[-1].json["messages"][1]
+        (error(400, said) if has == has_reasoning else good())(exchange)
+
+    return answer
+
+
+TAKES_NONE = refusing(UNKNOWN, has_reasoning=True)
+TAKES_ALL = refusing(WANTED, has_reasoning=False)
+
+
+@pytest.mark.parametrize(
+    ("servers", "asked"),
+    [((TAKES_NONE, TAKES_ALL) * 8, 6), ((TAKES_NONE, TAKES_ALL, TAKES_ALL, TAKES_NONE, TAKES_NONE, TAKES_NONE), 7)],
+    ids=["by turns", "drawn"],
+)
+def test_a_gateway_whose_servers_contradict_each_other_is_asked_until_one_answers(servers, asked):
+    with misbehaving(*servers) as server:
+        model = client(server)
+        replies = [model.complete(earlier(CALL, reasoning_content="a"), Cancel(), Watch()) for _ in range(2)]
+        model.close()
+    assert [reply.text for reply in replies] == ["Hello", "Hello"]
+    assert any("contradicts itself" in note for reply in replies for note in reply.notes)
+    assert len(server.chats) == asked
+
+
+def test_what_was_refused_last_counts_for_the_next_call():
+    with misbehaving(TAKES_NONE, TAKES_NONE, TAKES_ALL) as server:
+        model = client(server)
+        for _ in range(3):
+            model.complete(earlier(CALL, reasoning_content="a"), Cancel(), Watch())
+        assert model.refused("m-1") == {"answers without reasoning_content"}
+        model.close()
+    assert len(server.chats) == 5
+
+
+def test_a_server_that_refuses_both_forms_by_turns_is_named_as_contradictory():
+    forms = [refusing(UNKNOWN, has_reasoning=True), refusing(WANTED, has_reasoning=False)]
+
+    def both(exchange: Exchange) -> None:
+        has = "reasoning_content" in exchange.mesh.chats[-1].json["messages"][1]
+        forms[0 if has else 1](exchange)
+
+    with misbehaving(both) as server:
+        model = client(server)
+        with pytest.raises(CallFailed) as caught:
+            model.complete(earlier(CALL, reasoning_content="a"), Cancel(), Watch())
+        model.close()
+    assert len(server.chats) == 7
+    assert "refuses messages.reasoning_content and answers without reasoning_content" in caught.value.message
+    assert "Different servers" in caught.value.hint
