@@ -17,6 +17,7 @@ from agentmesh.api.declaring import Effects, Function
 from agentmesh.api.runtimes import Runtimes
 from agentmesh.api.session import Session
 from agentmesh.api.texts import text_of
+from agentmesh.api.until_exit import until_exit
 from agentmesh.domain.errors import AmbiguousAgent, UnknownAgent, UsageError
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.log import logger
@@ -151,7 +152,7 @@ class Mesh:
         """Run agents in this process while the block lasts, for all sessions of this host and user, or for one.
 
         ``concurrency``: model calls and tools at once, in each database. Databases that do not answer are served once
-        they do. When the block ends, running agents are handed over.
+        they do. When the block or the program ends, running agents are handed over.
         """
         if concurrency is not None and not 1 <= concurrency <= _MOST_AT_ONCE:
             raise UsageError(
@@ -160,11 +161,11 @@ class Mesh:
             )
         self._runtimes.first.hearing.require_open()
         if session is None:
-            with self._runtimes.worker(concurrency):
-                yield
+            block = self._runtimes.worker(concurrency)
         else:
-            with self._runtimes.of_session(session.id).worker(session.id, concurrency):
-                yield
+            block = self._runtimes.of_session(session.id).worker(session.id, concurrency)
+        with until_exit(block):
+            yield
 
     def start_background_worker(self, session: Session) -> bool:
         """Start a worker process if none serves the session; return whether one was started.
