@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 from uuid import UUID
 
+from agentmesh.api.arguments import listed, names_of, path_of, text_of
 from agentmesh.api.board import Board
 from agentmesh.api.keys import key_of
 from agentmesh.api.resting import WaitResult
 from agentmesh.api.seconds import Span, seconds_of
-from agentmesh.api.texts import names_of, text_of
 from agentmesh.app.attaching import attach
 from agentmesh.domain.errors import (
     AgentmeshError,
@@ -256,7 +256,8 @@ class Agent:
 
     def _attached(self, paths: Sequence[str | Path]) -> Sequence[Mapping[str, Any]]:
         workdir = self._link.run(sessions.get, self._link.session, idempotent=True).workdir
-        found = attach(self._link.runtime.core.database, self.id, Path(workdir), paths=paths)
+        given = [path_of(one, "one of images") for one in listed(paths, "images", 'Give ["picture.png"].')]
+        found = attach(self._link.runtime.core.database, self.id, Path(workdir), paths=given)
         return found.references if found else ()
 
     def wait(self, timeout: Span | None = None) -> Waited:

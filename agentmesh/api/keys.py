@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from agentmesh.api.texts import text_of
+from agentmesh.api.arguments import text_of
 from agentmesh.domain.errors import UsageError
 
 

@@ -8,15 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from agentmesh import app
 from agentmesh.api import declaring
+from agentmesh.api.arguments import of_kind, path_of, text_of
 from agentmesh.api.declaring import Effects, Function
 from agentmesh.api.runtimes import Runtimes
 from agentmesh.api.session import Session
-from agentmesh.api.texts import text_of
 from agentmesh.api.until_exit import until_exit
 from agentmesh.domain.errors import AmbiguousAgent, UnknownAgent, UsageError
 from agentmesh.domain.ids import AgentId, SessionId
@@ -86,14 +85,14 @@ class Mesh:
         ``permission_mode`` is ``ask``, ``edits``, ``all`` or ``plan``. ``attended``: a person answers requests (see
         ``Session.answer``); otherwise calls that would ask are refused at once.
         """
-        named, titled = text_of(model, "model"), text_of(title, "title") or ""
+        where, named, titled = path_of(workdir, "workdir"), text_of(model, "model"), text_of(title, "title") or ""
         try:
             mode = PermissionMode(permission_mode) if permission_mode else None
         except ValueError:
             known = ", ".join(PermissionMode)
             raise UsageError(f"there is no permission mode {permission_mode!r}", hint=f"Modes: {known}.") from None
         runtime = self._runtimes.for_new_session() if database is None else self._runtimes.named(database)
-        row = runtime.core.start_session(Path(workdir), model=named, title=titled, mode=mode)
+        row = runtime.core.start_session(where, model=named, title=titled, mode=mode)
         if not attended:
             runtime.core.database.run(requests.set_attended, row.id, False, idempotent=True)
         return Session(runtime, row)
@@ -107,8 +106,9 @@ class Mesh:
         UnknownSession.
         """
         named = None if session is None else str(session)
-        runtime = self._runtimes.find(named, Path(workdir))
-        found = Session(runtime, runtime.core.find_session(session=named, workdir=Path(workdir)))
+        where = path_of(workdir, "workdir")
+        runtime = self._runtimes.find(named, where)
+        found = Session(runtime, runtime.core.find_session(session=named, workdir=where))
         found.skip_events()
         return found
 
@@ -135,7 +135,7 @@ class Mesh:
 
         A database that does not answer is left out, and the log says so.
         """
-        where = None if workdir is None else str(Path(workdir).resolve())
+        where = None if workdir is None else str(path_of(workdir, "workdir").resolve())
 
         def listed(core: app.Mesh) -> Sequence[SessionSummary]:
             return core.database.run(sessions.list_sessions, where, idempotent=True)
@@ -154,7 +154,7 @@ class Mesh:
         ``concurrency``: model calls and tools at once, in each database. Databases that do not answer are served once
         they do. When the block or the program ends, running agents are handed over.
         """
-        if concurrency is not None and not 1 <= concurrency <= _MOST_AT_ONCE:
+        if concurrency is not None and not 1 <= of_kind(concurrency, int, "concurrency") <= _MOST_AT_ONCE:
             raise UsageError(
                 f"concurrency is 1 to {_MOST_AT_ONCE:,}, not {concurrency}",
                 hint="Leave it out for that of the configuration.",
@@ -163,7 +163,7 @@ class Mesh:
         if session is None:
             block = self._runtimes.worker(concurrency)
         else:
-            block = self._runtimes.of_session(session.id).worker(session.id, concurrency)
+            block = self._runtime_of(session).worker(session.id, concurrency)
         with until_exit(block):
             yield
 
@@ -172,12 +172,15 @@ class Mesh:
 
         It ends by itself when nothing has run and no screen was open for 60 s. It has none of this program's tools.
         """
-        return self._runtimes.of_session(session.id).start_background_worker(session.id)
+        return self._runtime_of(session).start_background_worker(session.id)
 
     def ensure_served(self, session: Session, *, must: bool = False) -> None:
         """Make sure that a worker serves the session; with ``must`` raise UsageError if none does and none will."""
-        runtime = self._runtimes.of_session(session.id)
+        runtime = self._runtime_of(session)
         (runtime.require_served if must else runtime.try_to_serve)(session.id, session.root.id)
+
+    def _runtime_of(self, session: Session) -> Runtime:
+        return self._runtimes.of_session(of_kind(session, Session, "session", "Give the handle, not its id.").id)
 
     # Tools and types of the program's own
 
@@ -219,8 +222,9 @@ class Mesh:
         It replaces a type of the same name, and may grant the tools that sub-agents otherwise do not have. Call it
         before the first worker.
         """
-        from agentmesh.config.agent_types import unknown_tools
+        from agentmesh.config.agent_types import AgentType, unknown_tools
 
+        kind = of_kind(kind, AgentType, "a type of sub-agent", "Give agentmesh.AgentType(...).")
         if not _TYPE.fullmatch(kind.name):
             raise UsageError(f"a type cannot be called {one_line(kind.name, 60)!r}", hint="Use a-z, 0-9, _, . and -.")
         if not kind.description.strip() or not kind.system_prompt.strip():

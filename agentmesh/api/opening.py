@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentmesh.api.arguments import listed, of_kind, path_of, text_of
 from agentmesh.api.mesh import Mesh
 from agentmesh.api.runtimes import Runtimes
 from agentmesh.config import sources
 from agentmesh.config.settings import load
-from agentmesh.domain.errors import ConfigError, UsageError
+from agentmesh.domain.errors import ConfigError
 from agentmesh.domain.log import logger
 
 if TYPE_CHECKING:
@@ -38,15 +39,19 @@ def open(  # noqa: A001  agentmesh.open, as in webbrowser.open
     without one. If the configuration has several databases, the mesh is on all of them, or on the one that ``database``
     names; one that does not answer is left out, and the log says so.
     """
-    settings = settings or {}
-    given = {"database_url": database_url, "data_dir": _path(data_dir), **settings}
+    settings = of_kind({} if settings is None else settings, Mapping, "settings", 'Give {"model": "gpt-5-mini"}.')
+    tools = listed(tools, "tools", "Give [function].")
+    agent_types = listed(agent_types, "agent_types", "Give [agentmesh.AgentType(...)].")
+    # An empty text stays one, to be refused: as a Path it would be the working directory.
+    place = data_dir if data_dir is None or isinstance(data_dir, str) else path_of(data_dir, "data_dir")
+    given = {"database_url": database_url, "data_dir": place, **settings}
     if unknown := [name for name in given if name not in sources.settable()]:
         raise ConfigError(
             f"there is no setting {', '.join(map(repr, unknown))}",
             hint=f"Settings are: {', '.join(sorted(sources.settable()))}.",
         )
     loaded = load(given, os.environ, Path.cwd(), lambda name: f"settings[{name!r}]" if name in settings else name)
-    if database is not None:
+    if (database := text_of(database, "database")) is not None:
         loaded = loaded.of_database(database)
     for warning in loaded.warnings:
         LOG.warning("%s", warning)
@@ -61,13 +66,3 @@ def open(  # noqa: A001  agentmesh.open, as in webbrowser.open
         mesh.close()
         raise
     return mesh
-
-
-def _path(data_dir: str | os.PathLike[str] | None) -> str | Path | None:
-    """Return the path as the configuration takes it; raise UsageError for what is no path."""
-    if data_dir is None or isinstance(data_dir, str):
-        return data_dir  # an empty text stays one, to be refused: as a Path it would be the working directory
-    try:
-        return Path(data_dir)
-    except TypeError as error:
-        raise UsageError("data_dir is no path", hint="Give a text or a Path.") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentmesh.api.agent import Who, find_agent
+from agentmesh.api.arguments import listed
 from agentmesh.api.keys import key_of
 from agentmesh.api.link import SessionLink
 from agentmesh.domain.audience import Audience
@@ -12,6 +13,8 @@ from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import AgentId, MailId
 from agentmesh.domain.text import as_text
 from agentmesh.store.send_many import audience_of, send_many
+
+_HINT = 'Give ["a", "b"], "children" or "session".'
 
 
 def send_to_several(
@@ -24,10 +27,10 @@ def send_to_several(
     if isinstance(to, str):
         audience = audience_of(to)
         if audience is None:
-            raise UsageError(f"{to!r} is no list of agents", hint='Give ["a", "b"], "children" or "session".')
+            raise UsageError(f"{to!r} is no list of agents", hint=_HINT)
         whom = audience
     else:
-        whom = [find_agent(link, one).id for one in to]
+        whom = [find_agent(link, one).id for one in listed(to, "to", _HINT)]
     sent = link.run(send_many, None, whom, message, key, around=link.root, urgent=urgent, idempotent=True)
     link.try_to_serve()
     return [MailId(one.message_id) for one in sent]

@@ -565,6 +565,7 @@ def test_an_argument_of_another_type_is_refused_in_a_sentence(mesh: agentmesh.Me
     session = session_of(mesh, title=None)
     assert session.title == ""
     odd: Any = 3
+    few: Any = "4"
     for use, what in (
         (lambda: session.send("hello", key=odd), "the key of a message should be text, not int"),
         (lambda: session.root.send_later("hello", at=odd), "the time of a message is no datetime"),
@@ -577,6 +578,22 @@ def test_an_argument_of_another_type_is_refused_in_a_sentence(mesh: agentmesh.Me
         (lambda: session.root.merge(check=odd), "check should be text, not int"),
         (lambda: mesh.start_session(title=odd), "title should be text, not int"),
         (lambda: mesh.start_session(model=odd), "model should be text, not int"),
+        (lambda: session.send("hello", images=odd), "images should be a list, not int"),
+        (lambda: session.send("hello", images="a.png"), "images should be a list, not str"),
+        (lambda: session.send("hello", images=[odd]), "one of images is no path"),
+        (lambda: session.send_many("hello", to=odd), "to should be a list, not int"),
+        (lambda: mesh.start_session(odd), "workdir is no path"),
+        (lambda: mesh.resume_session(workdir=odd), "workdir is no path"),
+        (lambda: mesh.list_sessions(odd), "workdir is no path"),
+        (lambda: mesh.worker(concurrency=few).__enter__(), "concurrency cannot be of type str"),
+        (lambda: mesh.worker(session=few).__enter__(), "session cannot be of type str"),
+        (lambda: mesh.start_background_worker(few), "session cannot be of type str"),
+        (lambda: mesh.ensure_served(few), "session cannot be of type str"),
+        (lambda: mesh.add_agent_type(odd), "a type of sub-agent cannot be of type int"),
+        (lambda: agentmesh.open(settings=odd), "settings cannot be of type int"),
+        (lambda: agentmesh.open(tools=odd), "tools should be a list, not int"),
+        (lambda: agentmesh.open(agent_types=odd), "agent_types should be a list, not int"),
+        (lambda: agentmesh.open(database=odd), "database should be text, not int"),
         (lambda: agentmesh.open(data_dir=odd), "data_dir is no path"),
         (lambda: agentmesh.open(data_dir=""), "data_dir should be a path, not empty"),
     ):
