@@ -16,7 +16,7 @@ from agentmesh.api.link import CallSurroundings, SessionLink
 from agentmesh.api.seconds import Span, seconds_of
 from agentmesh.api.several import send_to_several
 from agentmesh.api.stream import Stream
-from agentmesh.app.interrupting import interrupt_until_rest
+from agentmesh.app.interrupting import InterruptedAgents, interrupt_until_rest
 from agentmesh.domain.errors import AgentmeshError, ModelError, Timeout, UnknownProcess, UsageError
 from agentmesh.domain.ids import AgentId, MailId, SessionId, short
 from agentmesh.domain.rows import AgentView, Ref, Request
@@ -134,7 +134,7 @@ class Session:
         the mesh is closed meanwhile, or the calling tool is stopped.
         """
         if who is None:
-            return list(self._stop_all())
+            return list(self._stop_all().interrupted)
         agent = self.agent(who)
         return [Ref(agent.id, agent.name)] if agent.interrupt() else []
 
@@ -142,14 +142,18 @@ class Session:
         """Write to the root, wait until all agents rest, and return the root's answer; ``images`` as for ``send``.
 
         If the root's turn ended otherwise, raise the error: ModelError, LimitReached, Interrupted. If the time is up,
-        interrupt all agents and raise Timeout; a tool that does not stop delays that by up to 8 s.
+        interrupt all agents, wait for up to 8 s until they rest, and raise Timeout. Agents rest at once unless a tool
+        does not stop; the hint names those that still run then.
         """
         seconds = seconds_of(timeout, "timeout")
         self.send(prompt, images=images)
         waited = self.wait(timeout=seconds)
         if waited.outcome == WaitOutcome.TIMEOUT:
-            self._stop_all()
-            raise Timeout(f"the time limit passed before all agents of session {short(self.id)} were done")
+            left = [view.name for view in self._stop_all().running]
+            raise Timeout(
+                f"the time limit passed before all agents of session {short(self.id)} were done",
+                hint=f"Interrupted, and not at rest yet: {', '.join(left)}." if left else "",
+            )
         found = [
             one.status for one in waited.results if one.agent_id == self.root.id
         ]  # none: an external or a reaped one
@@ -266,14 +270,14 @@ class Session:
         finally:
             self._streaming.release()
 
-    def _stop_all(self) -> Sequence[Ref]:
+    def _stop_all(self) -> InterruptedAgents:
         with self._link.waiting() as wakes:
 
             def pause(running: Sequence[AgentId]) -> None:
                 wakes.wait(_PAUSE, running)
                 self._link.check()  # a tool's own agent does not rest before the tool returns
 
-            return interrupt_until_rest(self._link.runtime.core.database, self.list_agents, pause).interrupted
+            return interrupt_until_rest(self._link.runtime.core.database, self.list_agents, pause)
 
 
 def _number(process: int) -> int:

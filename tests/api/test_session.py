@@ -17,13 +17,14 @@ import psycopg
 import pytest
 
 import agentmesh
+from agentmesh.app import interrupting
 from agentmesh.domain.errors import BadArgument, BadImage, DeadAgent, NoRecipients, UnknownMessage, UsageError
 from agentmesh.domain.ids import MailId
 from agentmesh.llm.simulator.reply import Fault, FaultKind
 from agentmesh.llm.simulator.request import ChatRequestView
 from agentmesh.store import sessions
 from tests.api.conftest import InThread, Open
-from tests.fixtures.engine import Rig, call, do, say, until, when
+from tests.fixtures.engine import PATIENCE, Rig, call, do, say, until, when
 from tests.fixtures.pictures import png
 
 
@@ -144,6 +145,29 @@ def test_a_time_limit_interrupts_everybody(rig: Rig, mesh: agentmesh.Mesh):
         go.set()
         with pytest.raises(agentmesh.Interrupted, match="root"):
             session.root.output()
+
+
+def test_a_time_limit_names_the_agents_that_do_not_stop(rig: Rig, open_mesh: Open, monkeypatch):
+    go, begun = threading.Event(), threading.Event()
+
+    @agentmesh.tool(effect="write")
+    def hang() -> None:
+        """Hang."""
+        begun.set()
+        go.wait()
+
+    rig.script("root", do(call("hang")), say("done"))
+    mesh = open_mesh(tools=[hang])
+    session = session_of(mesh)
+    monkeypatch.setattr(interrupting, "_SETTLE", 0.0)
+    with mesh.worker():
+        session.send("go")
+        assert begun.wait(PATIENCE)
+        with pytest.raises(agentmesh.Timeout) as caught:
+            session.run("and?", timeout=0.1)
+        go.set()
+        session.wait()
+    assert caught.value.hint == "Interrupted, and not at rest yet: root."
 
 
 def test_why_a_turn_failed_is_raised(rig: Rig, mesh: agentmesh.Mesh):
