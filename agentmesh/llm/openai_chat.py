@@ -8,35 +8,25 @@ from __future__ import annotations
 import contextlib
 import difflib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial as bind
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.cancel import Cancel
-from agentmesh.llm import cache_marks, constraint, history, listed, picture, prices, textcalls, vision
+from agentmesh.llm import constraint, listed, prices, textcalls, vision
 from agentmesh.llm.assemble import Assembly, ErrorInStream
-from agentmesh.llm.bounds import Bounds
-from agentmesh.llm.cache_marks import MARKS
 from agentmesh.llm.capabilities import Capabilities
 from agentmesh.llm.exchange import Exchange
 from agentmesh.llm.failed_answer import FailedAnswer
 from agentmesh.llm.failure import AttemptFailed, explain
 from agentmesh.llm.pauses import Pass, PauseGate, Pauses, Visit
 from agentmesh.llm.port import LIMIT, Bill, CallCancelled, CallFailed, ChatRequest, Prices, Reply, Watch
-from agentmesh.llm.provider import BOUND_NAMES, START_TIMEOUT, Provider
+from agentmesh.llm.preparing import Prepared, prepare
+from agentmesh.llm.provider import START_TIMEOUT, Provider
 from agentmesh.llm.reading import Reader
 from agentmesh.llm.refusals import LeftOut, Refusals
-from agentmesh.llm.request import (
-    EMPTY_CONTENT,
-    IMAGES,
-    Quirks,
-    call_ids,
-    encode,
-    has_empty_content,
-    parameters,
-    with_null_content,
-)
+from agentmesh.llm.request import IMAGES, call_ids
 from agentmesh.llm.retry import RetryPolicy, Tries
 from agentmesh.llm.slots import Slots
 from agentmesh.llm.usage import at_least, completed, estimate
@@ -49,25 +39,6 @@ _WINDOW_TIMEOUT = 2.0
 _NAMES_IN_ADVICE = 5
 _EMPTY_STREAMS = 2
 """Empty streams in a row, of answers that were whole without streaming, after which a model's answers come whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """A request in its wire form."""
-
-    request: ChatRequest
-    messages: Sequence[Mapping[str, Any]]
-    """Its messages, in the form that the server takes."""
-    features: tuple[str, ...]
-    """Names of its parameters, and of other features that a server may refuse; without parts of earlier answers."""
-    body: bytes
-    bounds: Bounds
-    refused: frozenset[str]
-    """Features that the server was known to refuse."""
-
-    def sent(self) -> set[str]:
-        """Return the names of everything in it that a server may refuse. This reads all messages."""
-        return {*self.features, *(history.parts(self.messages) - self.refused)}
 
 
 class OpenAIChat:
@@ -113,7 +84,7 @@ class OpenAIChat:
         kept: Reply | None = None
         left_out = LeftOut(self._refusals)
         while (entered := self._enter(gate, visit, kept)) is not None:
-            prepared = self._prepare(request, left_out)
+            prepared = prepare(request, self.provider, self._capabilities.of(self.provider, request.model), left_out)
             assembly = Assembly(watch, prepared.bounds)
             assembly.notes.extend(notes)
             try:
@@ -228,56 +199,6 @@ class OpenAIChat:
                 self._wire = Wire(self.provider)
             return self._wire
 
-    def _prepare(self, request: ChatRequest, left_out: LeftOut) -> _Prepared:
-        """Encode the request, without the parts to leave out."""
-        known = self._capabilities.of(self.provider, request.model)
-        request = replace(request, settings=self.provider.settings(request, known))
-        if left_out.stream:
-            request = replace(request, settings={**request.settings, "stream": False})
-        bounds, bound = self.provider.bounds, self.provider.answer_bound(request)
-        if bound is not None:
-            bounds = bounds.with_server_limit(bound)
-        if left_out.limit:
-            bound = self.provider.answer_bound(replace(request, answer_tokens=None))
-        if bound is not None:
-            others = {name: value for name, value in request.settings.items() if name not in BOUND_NAMES}
-            request = replace(request, settings={**others, **self.provider.answer_settings(bound)})
-        quirks = self._refusals.of(request.model)
-        if forced := constraint.settings(request, quirks.without, known.forced_calls):
-            request = replace(request, settings={**request.settings, **forced})
-            bounds = replace(bounds, is_constrained=True)
-        if EMPTY_CONTENT in quirks.without:
-            request = with_null_content(request)
-        has_images = picture.has_images(request.messages)
-        if has_images and (IMAGES in quirks.without or left_out.images):
-            why = picture.UNSEEN if IMAGES in quirks.without else picture.REFUSED
-            request, has_images = replace(request, messages=picture.without_images(request.messages, why)), False
-        if not has_images:
-            request = replace(request, uncounted=0) if request.uncounted else request
-        fields = parameters(request, quirks)
-        sent = (*fields, EMPTY_CONTENT) if has_empty_content(request) else tuple(fields)
-        sent = (*sent, IMAGES) if has_images else sent
-        sent = (*sent, constraint.FORCED) if forced else sent
-        request, sent = self._marked(request, sent, quirks)
-        # The request itself keeps the ids as they are stored: a new one must differ from them.
-        encoded = replace(request, messages=history.adapted(request.messages, quirks.without))
-        try:
-            return _Prepared(request, encoded.messages, sent, encode(fields, encoded), bounds, quirks.without)
-        except ValueError as error:
-            raise CallFailed(
-                f"The request to {self.provider.name} (model {request.model}) cannot be written as JSON: {error}.",
-                hint="Check the model's settings.",
-                kind="bad_request",
-            ) from None
-
-    def _marked(
-        self, request: ChatRequest, sent: tuple[str, ...], quirks: Quirks
-    ) -> tuple[ChatRequest, tuple[str, ...]]:
-        """Return the request with the cache marks that its model needs, and all names of features sent."""
-        if MARKS in quirks.without or not cache_marks.are_wanted(self.provider, request.model):
-            return request, sent
-        return replace(request, messages=cache_marks.marked(request.messages)), (*sent, MARKS)
-
     def _enter(self, gate: PauseGate, visit: Visit, partial: Reply | None) -> Pass | None:
         try:
             with _keeping(partial):
@@ -296,7 +217,7 @@ class OpenAIChat:
         except AttemptFailed:
             raise failure.final(partial) from None
 
-    def _attempt(self, prepared: _Prepared, assembly: Assembly, cancel: Cancel, entered: Pass) -> None:
+    def _attempt(self, prepared: Prepared, assembly: Assembly, cancel: Cancel, entered: Pass) -> None:
         model, wire = prepared.request.model, self._open()
         with Exchange(cancel, self.provider.first_token_timeout, START_TIMEOUT) as exchange:
             try:
@@ -306,7 +227,7 @@ class OpenAIChat:
             except ErrorInStream as error:
                 raise explain(FailedAnswer(None, error.error), self.provider, model, prepared.sent()) from None
 
-    def _reply(self, prepared: _Prepared, assembly: Assembly) -> Reply:
+    def _reply(self, prepared: Prepared, assembly: Assembly) -> Reply:
         guessed = estimate(len(prepared.body) - prepared.request.uncounted, assembly.size)
         usage = assembly.usage or guessed
         if assembly.finish_reason in ("", LIMIT):
@@ -320,7 +241,7 @@ class OpenAIChat:
         listed = prices.token_prices(self.provider, models, usage.input_tokens)
         return replace(assembly.reply(usage, cost, bind(call_ids, prepared.request), prepared.body), prices=listed)
 
-    def _whole(self, prepared: _Prepared, assembly: Assembly) -> Reply:
+    def _whole(self, prepared: Prepared, assembly: Assembly) -> Reply:
         """Return a complete answer."""
         reply = self._reply(prepared, assembly)
         if self.provider.text_tool_calls:
@@ -328,7 +249,7 @@ class OpenAIChat:
         self._learn_from(prepared, reply)
         return reply
 
-    def _partial(self, prepared: _Prepared, assembly: Assembly) -> Reply | None:
+    def _partial(self, prepared: Prepared, assembly: Assembly) -> Reply | None:
         """Return the part of an answer that has arrived, or its usage alone; None if there is neither."""
         if not assembly.touched and assembly.usage is None:
             return None
@@ -341,7 +262,7 @@ class OpenAIChat:
         if empty >= _EMPTY_STREAMS:
             self._capabilities.learn(self.provider, model, streams=False)
 
-    def _learn_from(self, prepared: _Prepared, reply: Reply) -> None:
+    def _learn_from(self, prepared: Prepared, reply: Reply) -> None:
         """Learn from an answer whether the server caches, and whether it can be made to call a tool."""
         request = prepared.request
         if reply.usage.cached_tokens:
