@@ -14,12 +14,13 @@ from functools import partial as bind
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.cancel import Cancel
-from agentmesh.llm import constraint, listed, prices, textcalls, vision
+from agentmesh.llm import listed, prices, textcalls, vision
 from agentmesh.llm.assemble import Assembly, ErrorInStream
 from agentmesh.llm.capabilities import Capabilities
 from agentmesh.llm.exchange import Exchange
 from agentmesh.llm.failed_answer import FailedAnswer
 from agentmesh.llm.failure import AttemptFailed, explain
+from agentmesh.llm.known_server import KnownServer
 from agentmesh.llm.pauses import Pass, PauseGate, Pauses, Visit
 from agentmesh.llm.port import LIMIT, Bill, CallCancelled, CallFailed, ChatRequest, Prices, Reply, Watch
 from agentmesh.llm.preparing import Prepared, prepare
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 _MODELS_TIMEOUT = 5.0
 _WINDOW_TIMEOUT = 2.0
 _NAMES_IN_ADVICE = 5
-_EMPTY_STREAMS = 2
-"""Empty streams in a row, of answers that were whole without streaming, after which a model's answers come whole."""
 
 
 class OpenAIChat:
@@ -58,14 +57,9 @@ class OpenAIChat:
         self._lock = threading.Lock()
         self._wire: Wire | None = None
         self._refusals = Refusals()
-        self._capabilities = capabilities or Capabilities()
-        self._asked: set[str] = set()
-        """Models about which the server was asked."""
-        self._renewed: set[str] = set()
-        """Models about which the server was asked once more."""
+        listing = lambda cancel: self.listing(cancel, _WINDOW_TIMEOUT)  # noqa: E731
+        self._known = KnownServer(provider, capabilities or Capabilities(), listing, self.own)
         self._slots = Slots(provider.name, provider.concurrency)
-        self._streams: dict[str, int] = {}
-        """How often in a row a model's stream was empty although the same answer without streaming was not."""
 
     def complete(self, request: ChatRequest, cancel: Cancel, watch: Watch) -> Reply:
         """Return the answer; raise CallCancelled if ``cancel`` is set, CallFailed if the call fails for good."""
@@ -74,7 +68,7 @@ class OpenAIChat:
             if not has_slot:
                 raise CallCancelled(Reply(finish_reason="cut"))
             reply = self._complete(request, visit)
-            self._find_out(request.model, cancel, 0 if reply.usage.estimated else reply.usage.input_tokens)
+            self._known.find_out(request.model, cancel, 0 if reply.usage.estimated else reply.usage.input_tokens)
             return reply
 
     def _complete(self, request: ChatRequest, visit: Visit) -> Reply:
@@ -84,7 +78,7 @@ class OpenAIChat:
         kept: Reply | None = None
         left_out = LeftOut(self._refusals)
         while (entered := self._enter(gate, visit, kept)) is not None:
-            prepared = prepare(request, self.provider, self._capabilities.of(self.provider, request.model), left_out)
+            prepared = prepare(request, self.provider, self._known.of(request.model), left_out)
             assembly = Assembly(watch, prepared.bounds)
             assembly.notes.extend(notes)
             try:
@@ -93,7 +87,7 @@ class OpenAIChat:
                     watch.sent()
                     self._attempt(prepared, assembly, cancel, entered)
                     entered.answered()
-                self._learn_streams(request.model, is_streamed=not left_out.stream)
+                self._known.learn_streams(request.model, is_streamed=not left_out.stream)
                 return _after(kept, self._whole(prepared, assembly))
             except AttemptFailed as caught:
                 failure = caught
@@ -121,22 +115,18 @@ class OpenAIChat:
 
     def context_window(self, model: str) -> int | None:
         """Return the model's context size in tokens, or None if unknown."""
-        known = self.provider.context_window or self._capabilities.of(self.provider, model).context_window
-        return known or prices.context_window(self.provider, model)
+        return self._known.context_window(model)
 
     def renew_window(self, model: str, cancel: Cancel) -> None:
         """Ask the server again, once, for a context size that it was seen to have; take two seconds at most.
 
         It may have been started with a larger one since: then there is nothing to sum up yet.
         """
-        is_learned = self._capabilities.of(self.provider, model).context_window is not None
-        if self.provider.context_window is None and is_learned and model not in self._renewed:
-            self._renewed.add(model)
-            self._ask_for_window(model, cancel)
+        self._known.renew_window(model, cancel)
 
     def slots(self, model: str) -> int | None:
         """Return how many conversations the server keeps and answers at once: as configured, or as it says."""
-        return self.provider.slots or self._capabilities.of(self.provider, model).slots
+        return self._known.slots(model)
 
     def refused(self, model: str) -> frozenset[str]:
         """Return the parameters and other features that the server has refused for this model."""
@@ -246,7 +236,7 @@ class OpenAIChat:
         reply = self._reply(prepared, assembly)
         if self.provider.text_tool_calls:
             reply = textcalls.read(reply, prepared.request, bind(call_ids, prepared.request), prepared.body)
-        self._learn_from(prepared, reply)
+        self._known.learn_from(prepared, reply)
         return reply
 
     def _partial(self, prepared: Prepared, assembly: Assembly) -> Reply | None:
@@ -255,46 +245,8 @@ class OpenAIChat:
             return None
         return replace(self._reply(prepared, assembly), finish_reason="cut")
 
-    def _learn_streams(self, model: str, *, is_streamed: bool) -> None:
-        """Learn from an answer whether the model's streams lack answers: from two in a row that did."""
-        with self._lock:
-            empty = self._streams[model] = 0 if is_streamed else self._streams.get(model, 0) + 1
-        if empty >= _EMPTY_STREAMS:
-            self._capabilities.learn(self.provider, model, streams=False)
-
-    def _learn_from(self, prepared: Prepared, reply: Reply) -> None:
-        """Learn from an answer whether the server caches, and whether it can be made to call a tool."""
-        request = prepared.request
-        if reply.usage.cached_tokens:
-            self._capabilities.learn(self.provider, request.model, caches=True)
-        if constraint.FORCED in prepared.features and not reply.tool_calls and reply.finish_reason == "stop":
-            self._capabilities.learn(self.provider, request.model, forced_calls=constraint.after(request.settings))
-
-    def _find_out(self, model: str, cancel: Cancel, read: int) -> None:
-        """Ask the server once about a model whose context size nobody knows; leave errors to later calls.
-
-        ``read``: how many tokens the server counted in the request; 0 if it did not.
-        """
-        learned = self._capabilities.of(self.provider, model).context_window
-        if learned is not None and read > learned and listed.is_possible(read):
-            # The server was started with another window since; it has at least this one.
-            self._capabilities.learn(self.provider, model, context_window=read)
-            self.renew_window(model, cancel)
-        elif self.context_window(model) is None and model not in self._asked:
-            self._asked.add(model)
-            self._ask_for_window(model, cancel)
-
-    def _ask_for_window(self, model: str, cancel: Cancel) -> None:
-        with contextlib.suppress(CallFailed):
-            found = self.listing(cancel, _WINDOW_TIMEOUT)
-            window = listed.window_of(listed.windows(found), model)
-            props = self.own("props", cancel) if listed.is_of_llama(found) else None
-            window = window or listed.slot_window(props)
-            self._capabilities.learn(self.provider, model, context_window=window, slots=listed.slots(props))
-
     def _final(self, failure: AttemptFailed, model: str, partial: Reply | None, cancel: Cancel) -> CallFailed:
-        if listed.is_possible(failure.window):
-            self._capabilities.learn(self.provider, model, context_window=failure.window)
+        self._known.learn_window(model, failure.window)
         if failure.kind == "unknown_model":
             failure.hint = self._advise(model, cancel)
         return failure.final(partial)

@@ -206,9 +206,9 @@ def test_a_window_that_is_known_is_not_asked_for():
 
 def learned(server: Server, window: int, **fields: Any) -> OpenAIChat:
     """Return a client that another process has told of the window."""
-    model = client(server, **fields)
-    model._capabilities.heed(Capability("acme", Provider("acme", server.url).address, "m-1", context_window=window))
-    return model
+    provider, capabilities = Provider("acme", server.url, **fields), Capabilities()
+    capabilities.heed(Capability("acme", provider.address, "m-1", context_window=window))
+    return OpenAIChat(provider, AT_ONCE, capabilities=capabilities)
 
 
 def list_window(server: Server, window: int) -> None:
