@@ -69,9 +69,9 @@ class LeftOut:
         return f"The server refuses {refused}; it was left out or renamed."
 
     def _contradicted(self, model: str, failure: AttemptFailed, both: str) -> str:
-        """Ask again: a gateway may give the call to another server, one of which takes what the other refuses.
+        """Ask again, because a gateway may give the call to another server.
 
-        Every other time in the form that was just refused: two servers that take turns would refuse each change.
+        Every other time, ask in the form that was just refused: two servers that take turns would refuse each change.
         """
         self._turns += 1
         if self._turns == _MOST_TURNS:
