@@ -13,13 +13,12 @@ from uuid import UUID
 from agentmesh.api.arguments import listed, names_of, path_of, text_of
 from agentmesh.api.board import Board
 from agentmesh.api.keys import key_of
+from agentmesh.api.outcome import output_of, report_of
 from agentmesh.api.resting import WaitResult
 from agentmesh.api.seconds import Span, seconds_of
 from agentmesh.app.attaching import attach
 from agentmesh.domain.errors import (
     AgentmeshError,
-    Interrupted,
-    LimitReached,
     ModelError,
     Timeout,
     UnknownAgent,
@@ -29,10 +28,10 @@ from agentmesh.domain.ids import AgentId, MailId, short
 from agentmesh.domain.parts import GENERAL_PURPOSE
 from agentmesh.domain.rows import AgentView, Ref, Row
 from agentmesh.domain.shape import Shape
-from agentmesh.domain.states import AgentStatus, Kind, WaitOutcome
+from agentmesh.domain.states import AgentStatus, WaitOutcome
 from agentmesh.domain.text import as_text
 from agentmesh.domain.timers import When
-from agentmesh.store import agents, forms, mailbox, sessions, timers, transcript
+from agentmesh.store import agents, mailbox, sessions, timers, transcript
 from agentmesh.store.cron import read_cron
 from agentmesh.store.peek import Peeked, peek
 
@@ -391,17 +390,7 @@ class Agent:
 
         If the turn ended otherwise, raise the error: LimitReached, Interrupted, ModelError.
         """
-        found = self._link.run(agents.ending, self.id, idempotent=True)
-        if found is None:
-            return ""
-        kind, content = found
-        if kind == Kind.ASSISTANT:
-            return str(content.get("text", ""))
-        message = f"{self.name}: {content.get('error') or content.get('text') or 'failed'}"
-        hint = str(content.get("hint") or "")
-        if kind == Kind.EVENT and content.get("event") == "interrupted":
-            raise Interrupted(message, hint=hint)
-        raise (LimitReached if content.get("kind") == "limit" else ModelError)(message, hint=hint)
+        return output_of(self._link, Ref(self.id, self.name))
 
     @overload
     def result(self) -> dict[str, Any]: ...
@@ -416,25 +405,12 @@ class Agent:
         was no valid report, the errors of ``output`` if its turn ended otherwise, UsageError if it has not reported
         yet, if its reports have no form, or if the result does not fit the model.
         """
-        found = self._link.run(forms.reported, self.id, idempotent=True)
-        if found is None:
-            raise UsageError(f"the reports of {self.name} have no form", hint="Give its fork a schema.")
-        if found.result is not None and found.status != "owed":
-            if model is None:
-                return found.result
-            from agentmesh.api.forms import fitting  # pydantic takes long to import
+        found = report_of(self._link, Ref(self.id, self.name))
+        if model is None:
+            return found
+        from agentmesh.api.forms import fitting  # pydantic takes long to import
 
-            return fitting(model, found.result, self.name)
-        if found.status == "failed":
-            why = f": {found.refused}" if found.refused else ""
-            hint = f"agentmesh log {self.id} shows what it answered."
-            raise ModelError(f"{self.name}: no valid report{why}", hint=hint)
-        if found.status != "owed":
-            raise ModelError(f"{self.name}: no valid report, its task ended as {found.status}")
-        if self.status == AgentStatus.IDLE:
-            self.output()
-        hint = "It never will." if self.status == AgentStatus.DEAD else "Wait for it first: agent.wait()."
-        raise UsageError(f"{self.name} has not reported yet", hint=hint)
+        return fitting(model, found, self.name)
 
     def conversation(self, *, inherited: bool = False) -> list[Row]:
         """Return its own rows, oldest first; with ``inherited`` all rows that its model is sent, ancestors' too."""
