@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,14 +13,14 @@ Kind = TypeVar("Kind")
 
 def of_kind(value: Kind, kind: Any, what: str, hint: str = "") -> Kind:
     """Return a value of a class; raise UsageError, naming ``what``, for any other."""
-    if isinstance(value, kind):
+    if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
         return value
     raise UsageError(f"{what} cannot be of type {type(value).__name__}", hint=hint)
 
 
 def listed(values: object, what: str, hint: str) -> list[Any]:
-    """Return the values of a list or another iterable; raise UsageError for any other, and for a text."""
-    if isinstance(values, Iterable) and not isinstance(values, str):
+    """Return the values of a list or another iterable; raise UsageError for any other, and for a text or a dict."""
+    if isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping):
         return list(values)
     raise UsageError(f"{what} should be a list, not {type(values).__name__}", hint=hint)
 

@@ -18,6 +18,7 @@ from agentmesh.api.several import send_to_several
 from agentmesh.api.stream import Stream
 from agentmesh.app.interrupting import InterruptedAgents, interrupt_until_rest
 from agentmesh.domain.errors import AgentmeshError, ModelError, Timeout, UnknownProcess, UsageError
+from agentmesh.domain.figures import listed
 from agentmesh.domain.ids import AgentId, MailId, SessionId, short
 from agentmesh.domain.rows import AgentView, Ref, Request
 from agentmesh.domain.rows import Session as Row
@@ -152,7 +153,7 @@ class Session:
             left = [view.name for view in self._stop_all().running]
             raise Timeout(
                 f"the time limit passed before all agents of session {short(self.id)} were done",
-                hint=f"Interrupted, and not at rest yet: {', '.join(left)}." if left else "",
+                hint=f"Interrupted, and not at rest yet: {listed(left, 3)}." if left else "",
             )
         found = [
             one.status for one in waited.results if one.agent_id == self.root.id

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
 from agentmesh.domain.log import logger
 
 LOG = logger(__name__)
-
-_START_AGAIN = 0.1
-_START_PATIENCE = 10.0
-"""Seconds. A tool that makes many processes can use up the limit of threads for a while."""
 
 Died = Callable[[str, BaseException], None]
 """Receives the name of a thread and the error that ended it."""
@@ -21,20 +16,6 @@ Died = Callable[[str, BaseException], None]
 def log_death(name: str, error: BaseException) -> None:
     """Log the end of a thread, for programs with nobody else to notify."""
     LOG.critical("the thread %s has ended: %r", name, error, exc_info=error)
-
-
-def start_thread(thread: threading.Thread) -> None:
-    """Start a thread, trying again while the system has none left; raise RuntimeError if that lasts too long."""
-    deadline = time.monotonic() + _START_PATIENCE
-    while True:
-        try:
-            thread.start()
-        except RuntimeError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(_START_AGAIN)
-        else:
-            return
 
 
 class Loop(threading.Thread):

@@ -271,6 +271,8 @@ class StepCalls:
         self._flush()
 
     def _collect(self) -> None:
+        if self._readers:
+            self._readers.help()
         for ordinal, future in self._reads.items():
             self._keep(ordinal, future.result())
         self._reads.clear()

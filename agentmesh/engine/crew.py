@@ -123,6 +123,10 @@ class Crew:
             if runner := hosted.runner:
                 runner.end_silence(now)
 
+    def start_missing_threads(self) -> None:
+        """Start threads that the system has refused; raise RuntimeError if that lasts too long."""
+        self._threads.start_missing()
+
     def let_conversations_go(self) -> None:
         """Drop the conversations of agents that have waited for a while; they go on from their rows."""
         self._hosts.let_conversations_go(time.monotonic() - _KEPT)
@@ -147,10 +151,7 @@ class Crew:
 
     def _submit(self, hosted: LeasedAgent) -> None:
         if not self._stopping.is_set() and self._hosts.queue(hosted):
-            try:
-                self._threads.submit(lambda: self._work_on(hosted))
-            except RuntimeError as error:
-                self._threads.died("agent", error)
+            self._threads.submit(lambda: self._work_on(hosted))
             if self.offers.are_due:
                 self._on_free()
 

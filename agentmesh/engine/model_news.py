@@ -56,7 +56,10 @@ class ModelNews:
     def _tell(self, news: Pause | Capability, databases: Sequence[Database]) -> None:
         """Write news into the databases: the first at once, the others beside it, because one of them may be away."""
         for database in databases[1:]:
-            threading.Thread(target=self._write, args=(news, database), name="tell news", daemon=True).start()
+            try:
+                threading.Thread(target=self._write, args=(news, database), name="tell news", daemon=True).start()
+            except RuntimeError as error:  # the call that brought the news must not fail
+                LOG.warning("other workers were not told about %s/%s: %s", news.provider, news.model, error)
         for database in databases[:1]:
             self._write(news, database)
 

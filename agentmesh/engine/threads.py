@@ -12,9 +12,11 @@ from collections import deque
 from collections.abc import Callable
 
 from agentmesh.domain.log import logger
-from agentmesh.domain.loop import Died, Loop, log_death, start_thread
+from agentmesh.domain.loop import Died, Loop, log_death
 
 LOG = logger(__name__)
+_PATIENCE = 60.0
+"""Seconds. A tool that makes many processes can use up the limit of threads for a while."""
 
 Work = Callable[[], None]
 
@@ -32,12 +34,14 @@ class Threads:
         self._threads: list[threading.Thread] = []
         self._idle = 0
         self._started = 0
+        self._refused_at: float | None = None
+        """Since when the system has given no thread."""
         self._stopping = False
 
     def submit(self, work: Work) -> None:
         """Run it as soon as a thread is free; after ``stop``, never. It must not raise.
 
-        Raise RuntimeError, and do not run it, if there is no thread and the system gives none.
+        If the system gives no thread, it waits for ``start_missing`` or ``help``.
         """
         with self._changed:
             self._work.append(work)
@@ -69,18 +73,31 @@ class Threads:
     def _start(self) -> None:
         thread = Loop(self._run, f"{self._name}-{self._started}", self.died)
         try:
-            if self._threads:
-                thread.start()
-            else:
-                start_thread(thread)
+            thread.start()
         except RuntimeError as error:
-            if not self._threads:
-                self._work.pop()
-                raise
-            LOG.warning("%d threads %s must do: %s", len(self._threads), self._name, error)
+            if self._refused_at is None:
+                self._refused_at = time.monotonic()
+                LOG.warning("the system gives no thread %s, trying again: %s", thread.name, error)
         else:
+            self._refused_at = None
             self._started += 1
             self._threads.append(thread)
+
+    def start_missing(self) -> None:
+        """Start a thread that the system has refused; raise RuntimeError if there is none and that lasts too long."""
+        with self._changed:
+            self._wake_or_start()
+            if not self._threads and self._refused_at is not None and time.monotonic() - self._refused_at > _PATIENCE:
+                raise RuntimeError(f"the system has given no thread {self._name} for {_PATIENCE:g} s")
+
+    def help(self) -> None:
+        """Do in this thread what is queued, if the system has given no other."""
+        while True:
+            with self._changed:
+                if self._threads or not self._work:
+                    return
+                work = self._work.popleft()
+            work()
 
     def stop(self, seconds: float) -> list[str]:
         """Drop what is queued and wait for the rest; return the names of the threads that did not end in time."""

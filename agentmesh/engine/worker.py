@@ -24,7 +24,7 @@ from agentmesh.domain.errors import (
 )
 from agentmesh.domain.ids import AgentId, WorkerId, short
 from agentmesh.domain.log import logger
-from agentmesh.domain.loop import Died, Loop, start_thread
+from agentmesh.domain.loop import Died, Loop
 from agentmesh.domain.rows import Agent
 from agentmesh.engine.claims import Claims
 from agentmesh.engine.crew import Crew
@@ -109,6 +109,7 @@ class Worker:
         fenced = self._listener.reconnect
         self._claims = Claims(database, self._crew, slots, lambda: self.worker_id, self._host, fenced)
         self._stopping = threading.Event()
+        self._over = threading.Event()
         self._stop_lock = threading.Lock()
         self._schema = schema.needed()  # from the loaded code: the files may be replaced while it runs
         self._worker_id: WorkerId | None = None
@@ -153,6 +154,8 @@ class Worker:
         self._crew.start(self._died)
         for loop in self._loops:
             loop.start()
+        # It is started now, because a worker may have to end for want of a thread.
+        threading.Thread(target=self._stop_when_over, name="retire", daemon=True).start()
         self._claims.heard_of_work()
         threading.Thread(target=self._warm, name="warm", daemon=True).start()  # nothing waits for it: imports go on
 
@@ -162,8 +165,13 @@ class Worker:
             if not self._stopping.is_set():
                 self._stop()
 
+    def _stop_when_over(self) -> None:
+        self._over.wait()
+        self.stop()
+
     def _stop(self) -> None:
         self._stopping.set()
+        self._over.set()
         self._claims.stop()
         self._tick_now.set()
         late = self._crew.stop(_STOP_SECONDS)
@@ -189,10 +197,10 @@ class Worker:
             self._tell(f"worker {self._worker_id} stopped, {freed} agents handed over")
 
     def _retire(self, why: SchemaReplaced | WorkerFailed) -> None:
-        """Stop by itself, on a new thread, because any thread may call this."""
+        """Stop by itself, on a thread of its own, because any thread may call this."""
         if self.failed is None:
             self.failed = why
-            start_thread(threading.Thread(target=self.stop, name="retire", daemon=True))
+            self._over.set()
 
     def _died(self, name: str, error: BaseException) -> None:
         """End the worker, because without this thread it would hold agents that nobody runs."""
@@ -300,6 +308,7 @@ class Worker:
             self._tick_now.clear()
             if self._stopping.is_set():
                 return
+            self._crew.start_missing_threads()
             try:
                 self._tick()
             except AgentmeshError as error:

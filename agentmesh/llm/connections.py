@@ -16,10 +16,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
+from functools import partial
 
 import httpx2
 
-from agentmesh.domain.loop import start_thread
+from agentmesh.llm.exchange import start_thread
+from agentmesh.llm.failure import AttemptFailed
 from agentmesh.llm.sdk import openai
 
 _LONGEST_REFUSAL = 256 * 1024
@@ -76,9 +78,11 @@ class ModelConnection:
             if self._is_cut:
                 raise httpx2.ConnectTimeout("no connection in time")
             self._opening = opening
-        start_thread(
-            threading.Thread(target=self._open, args=(send, opening), name=f"connect {self._name}", daemon=True)
-        )
+        try:
+            start_thread(partial(self._open, send, opening), f"connect {self._name}")
+        except AttemptFailed:
+            self._opening = None
+            raise
         try:
             return opening.result()
         except CancelledError:

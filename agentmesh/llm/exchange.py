@@ -5,15 +5,28 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Protocol, Self
 
 from agentmesh.domain.cancel import Cancel
-from agentmesh.domain.loop import start_thread
+from agentmesh.llm.failure import AttemptFailed
 
 _TICK = 0.1
 """Seconds that an exchange may outlive its deadline."""
+
+
+def start_thread(work: Callable[[], None], name: str) -> None:
+    """Run this beside the call; raise AttemptFailed, to try again, if the system gives no thread."""
+    try:
+        threading.Thread(target=work, name=name, daemon=True).start()
+    except RuntimeError as error:
+        raise AttemptFailed(
+            "server",
+            f"This machine has no thread left for a model call: {error}.",
+            hint="Raise its limit of processes, or run fewer agents at once.",
+            retry=True,
+        ) from error
 
 
 class Breakable(Protocol):
@@ -104,11 +117,11 @@ class _Deadlines:
     def add(self, exchange: Exchange) -> None:
         """Watch an exchange."""
         with self._changed:
-            self._exchanges.add(exchange)
             if not self._is_running:
-                start_thread(threading.Thread(target=self._run, name="deadlines", daemon=True))
+                start_thread(self._run, "deadlines")
                 self._is_running = True
-            elif self._is_asleep:
+            self._exchanges.add(exchange)
+            if self._is_asleep:
                 self._changed.notify()
 
     def remove(self, exchange: Exchange) -> None:

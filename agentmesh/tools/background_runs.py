@@ -88,7 +88,11 @@ class Processes:
         # Critical section: close() either sees it, or it is told below.
         with self._lock:
             self._running.add(one)
-        one.thread.start()
+        try:
+            one.thread.start()
+        except RuntimeError as error:  # the system gives no thread
+            one.thread = None
+            self._run_nothing(one, until_end, error)
         if self._closing.is_set():
             one.cancel.set(CancelReason.STOP)
         return number
@@ -150,6 +154,15 @@ class Processes:
             with self._lock:
                 self._running.discard(one)
 
+    def _run_nothing(self, one: _Running, until_end: ExitStack, why: RuntimeError) -> None:
+        """End what has no thread."""
+        with self._lock:
+            self._running.discard(one)
+        if one.matcher:
+            one.matcher.close()
+        until_end.close()
+        self._finish(one, *_not_started(why))
+
     def _followed(self, one: _Running, walled: Walled, cwd: Path) -> tuple[str, int | None, str]:
         try:
             finished = self._spawner.run(
@@ -162,7 +175,7 @@ class Processes:
                 capture=one.capture,
             )
         except OSError as error:
-            return "exited", 127, f"It could not be started: {error}"
+            return _not_started(error)
         return self._ended(one, finished, walled)
 
     def _ended(self, one: _Running, finished: FinishedProcess, walled: Walled) -> tuple[str, int | None, str]:
@@ -209,3 +222,7 @@ class Processes:
                 return
             if self._closing.wait(_RETRY):
                 return
+
+
+def _not_started(why: Exception) -> tuple[str, int, str]:
+    return "exited", 127, f"It could not be started: {why}"

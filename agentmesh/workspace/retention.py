@@ -97,8 +97,13 @@ class Retention:
         if time.monotonic() < self._next or (self._thread and self._thread.is_alive()):
             return
         self._next = time.monotonic() + _EVERY
-        self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._run, name="retention", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            LOG.warning("old sessions are erased later: %s", error)
+        else:
+            self._thread = thread
 
     def stop(self) -> None:
         """Begin no further session; wait a moment for the one that is being erased."""

@@ -3,12 +3,10 @@ from __future__ import annotations
 import threading
 from queue import SimpleQueue
 
-import pytest
-
-from agentmesh.domain import loop
+from agentmesh.engine import threads as engine_threads
 from agentmesh.engine.threads import Threads
 from agentmesh.engine.watch import WaitWatch
-from tests.fixtures.engine import Rig, until
+from tests.fixtures.engine import Rig, call, do, say, until
 from tests.fixtures.threads import NoThreads
 
 
@@ -263,63 +261,86 @@ def test_an_agent_that_the_rows_give_to_a_worker_and_that_it_does_not_know_is_fo
     assert rig.last()[0] == "done"
 
 
-def test_the_first_thread_is_asked_for_again(monkeypatch):
-    system = NoThreads(monkeypatch, "t-", 3)
+def test_a_thread_that_was_refused_is_asked_for_again(monkeypatch):
+    system = NoThreads(monkeypatch, "t-", 2)
     threads, ran = Threads(2, "t"), threading.Event()
     threads.submit(ran.set)
-    assert ran.wait(10)
+    threads.start_missing()
     assert system.left == 0
-    assert threads.stop(10) == []
-
-
-def test_threads_that_are_there_do_the_work_of_those_that_were_refused(monkeypatch):
-    threads = Threads(2, "t")
-    begun, hold, ran = threading.Event(), threading.Event(), threading.Event()
-
-    def stuck():
-        begun.set()
-        hold.wait(10)
-
-    threads.submit(stuck)
-    assert begun.wait(10)
-    system = NoThreads(monkeypatch, "t-", 1)
-    threads.submit(ran.set)
-    assert system.left == 0
-    hold.set()
+    assert not ran.is_set()
+    threads.start_missing()
     assert ran.wait(10)
     assert threads.stop(10) == []
 
 
-def test_without_any_thread_the_work_is_refused(monkeypatch):
-    monkeypatch.setattr(loop, "_START_PATIENCE", 0.0)
+def test_a_thread_that_was_refused_for_a_lent_place_is_asked_for_again(monkeypatch):
+    threads = Threads(1, "t")
+    refused, ran = threading.Event(), threading.Event()
+
+    def wait_for_another():
+        NoThreads(monkeypatch, "t-", 1)
+        threads.submit(ran.set)
+        threads.lend()
+        refused.set()
+        ran.wait(10)
+        threads.take_back()
+
+    threads.submit(wait_for_another)
+    assert refused.wait(10)
+    assert not ran.is_set()
+    threads.start_missing()
+    assert ran.wait(10)
+    assert threads.stop(10) == []
+
+
+def test_who_needs_queued_work_does_it_without_any_thread(monkeypatch):
     threads, ran = Threads(2, "t"), []
     NoThreads(monkeypatch, "t-", 2**30)
-    with pytest.raises(RuntimeError, match="can't start new thread"):
-        threads.submit(lambda: ran.append(1))
-    monkeypatch.undo()
+    threads.submit(lambda: ran.append(1))
     threads.submit(lambda: ran.append(2))
-    until(lambda: ran == [2])
+    threads.help()
+    assert ran == [1, 2]
     assert threads.stop(10) == []
+
+
+def test_reading_calls_need_no_thread_beside_their_own(rig: Rig, monkeypatch):
+    NoThreads(monkeypatch, "read-", 2**30)
+    (rig.workdir / "a").write_text("one")
+    rig.script("root", do(call("read", path="a"), call("glob", pattern="*")), say("done"))
+    rig.worker()
+    assert rig.run() == "done"
+    assert "one" in str(rig.results("read"))
 
 
 def test_agents_run_although_the_system_gave_no_thread_at_first(rig: Rig, monkeypatch):
-    system = NoThreads(monkeypatch, "agent-", 3)
+    system = NoThreads(monkeypatch, "agent-", 5)
     for name in ("a", "b", "c"):
         rig.fork(name)
         rig.prompt("go", name)
-    rig.worker(concurrency=4)
+    rig.worker(concurrency=4, tick=0.05)
     rig.rest()
     assert system.left == 0
     assert [rig.status(name) for name in ("a", "b", "c")] == ["idle"] * 3
 
 
 def test_a_worker_that_gets_no_thread_ends_and_frees_its_agents(rig: Rig, monkeypatch):
-    monkeypatch.setattr(loop, "_START_PATIENCE", 0.0)
-    NoThreads(monkeypatch, "agent-", 2**30)
+    monkeypatch.setattr(engine_threads, "_PATIENCE", 0.0)
+    first = rig.worker(concurrency=2, tick=0.05).worker
+    NoThreads(monkeypatch, "", 2**30)
     rig.prompt("go")
-    first = rig.worker(concurrency=2).worker
     rig.until(lambda: first.failed)
+    rig.until(lambda: rig.one("select worker_id is null from agentmesh.agents"))
     monkeypatch.undo()
     rig.worker()
     rig.rest()
     assert rig.status() == "idle"
+
+
+def test_a_process_without_a_thread_has_ended(rig: Rig, monkeypatch):
+    NoThreads(monkeypatch, "process-", 1)
+    rig.script("root", do(call("bash", command="sleep 60", background=True)), say("done"))
+    rig.worker()
+    assert rig.run() == "done"
+    assert rig.one("select state from agentmesh.processes") == "exited"
+    told = rig.one("select body from agentmesh.mail where about = 'process'")
+    assert "can't start new thread" in told

@@ -12,6 +12,7 @@ import pytest
 from agentmesh.domain.cancel import Cancel, CancelReason
 from agentmesh.llm import connections, exchange
 from agentmesh.llm.connections import Connections, ModelConnection
+from agentmesh.llm.failure import AttemptFailed
 from tests.fixtures.threads import NoThreads
 from tests.llm.asking import Asking, Log, client, eventually, request
 from tests.llm.misbehaving import PATIENCE, Exchange, good, hanging, misbehaving
@@ -152,7 +153,18 @@ def test_the_server_sees_the_end_of_an_answer_that_nobody_reads_on():
 
 def test_time_limits_hold_although_the_system_gave_no_thread_at_first(monkeypatch):
     monkeypatch.setattr(exchange, "_DEADLINES", exchange._Deadlines())
-    system = NoThreads(monkeypatch, "deadlines", 2)
+    NoThreads(monkeypatch, "deadlines", 1)
+    with pytest.raises(AttemptFailed, match="no thread left") as refused, exchange.Exchange(Cancel(), 0.01):
+        pass
+    assert refused.value.retry
     with exchange.Exchange(Cancel(), 0.01) as limited, limited.using(connection := Cuttable()):
         assert connection.was_cut.wait(PATIENCE)
+
+
+def test_a_call_whose_connection_got_no_thread_is_tried_again(monkeypatch):
+    system = NoThreads(monkeypatch, "connect", 1)
+    with misbehaving(good()) as server:
+        model = client(server)
+        assert model.complete(request(), Cancel(), Log().watch()).finish_reason == "stop"
+        model.close()
     assert system.left == 0

@@ -194,7 +194,7 @@ comment on function agentmesh.room_in_usd is 'The same as room, for a cap in USD
 create function agentmesh.price_of(model text, address text, attempts jsonb) returns numeric
 language sql as $$
 -- The bills say how a server counts a request that we count. What it has counted itself is billed as it is.
-  select coalesce(sum(agentmesh.price(r, case when t.estimated then agentmesh.billed_input(r, t.input_tokens) else t.input_tokens end, t.output_tokens)), 0)
+  select coalesce(sum(agentmesh.price(r, case when coalesce(t.estimated, true) then agentmesh.billed_input(r, t.input_tokens) else t.input_tokens end, t.output_tokens)), 0)
   from agentmesh.rate_of(model, address, null, null) r
   cross join jsonb_to_recordset(attempts) as t (input_tokens bigint, output_tokens bigint, estimated boolean)
 $$;

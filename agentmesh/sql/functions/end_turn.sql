@@ -11,16 +11,15 @@ declare
   waking bigint[];
   quiet bigint[];
   by_user boolean;
+  newest bigint;
   how text;
 begin
   ended := case when is_compaction then me.ended_seq else coalesce(ended, me.ended_seq) end;
   select * into ended, output, failed from agentmesh.unless_halted(me, ended, output, failed);
   how := agentmesh.ended_as(me.id, ended);
   delete from agentmesh.wait w where w.waiter = me.id;
-  if reports then
-    perform agentmesh.deliver(parent, me.id, agentmesh.fitting(output), null, true, failed);
-  end if;
-  select * into waking, quiet, by_user from agentmesh.unread_at_end(me);
+  if reports then perform agentmesh.deliver(parent, me.id, agentmesh.fitting(output), null, true, failed); end if;
+  select * into waking, quiet, by_user, newest from agentmesh.unread_at_end(me);
   if waking is not null and not by_user and me.agent_wakes >= 25 then
     perform agentmesh.hold(me, (select max(u) from unnest(waking) u));
     waking := null;
@@ -44,7 +43,7 @@ begin
   update agentmesh.agents a set status = 'idle', worker_id = null, ended_seq = ended, ended_as = how,
     unseen = case when is_compaction then a.unseen else (is_halted or coalesce(how, 'interrupted') <> 'interrupted') and task.child is null and agentmesh.works_for_user(me) end,
     owes_report = a.owes_report and (has_form or not reports) and task.child is null,
-    owed_seq = case when failed and (reports or task.child is not null) then ended else a.owed_seq end, holds_lease = false, held_mail = case when agentmesh.was_stopped(me) then greatest(a.held_mail, (agentmesh.unread_at_end(me)).newest) else a.held_mail end
+    owed_seq = case when failed and (reports or task.child is not null) then ended else a.owed_seq end, holds_lease = false, held_mail = case when agentmesh.was_stopped(me) then greatest(a.held_mail, newest) else a.held_mail end
   where a.id = me.id;
   if quiet is not null then
     me.status := 'idle';

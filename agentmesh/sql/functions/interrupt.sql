@@ -38,7 +38,7 @@ begin
 end $$;
 
 comment on function agentmesh.interrupt is
-  'Stop an agent''s turn (Esc), and those of the sub-agents that work for it. Returns whether it had a turn. Mail that is unread by now does not wake it on its own. Nor does the report of an agent that a person has interrupted too; so a person who stops several interrupts parents first, and also the idle ones. interrupted_by, if given, must be an ancestor of the agent; null is a person.';
+  'Stop an agent''s turn (Esc), and those of the sub-agents that work for it. Returns whether it had a turn. Mail that is unread by now does not wake it on its own. If a person interrupts, nor does mail of agents that comes before it rests. Nor does the report of an agent that a person has interrupted too; so a person who stops several interrupts parents first, and also the idle ones. interrupted_by, if given, must be an ancestor of the agent; null is a person.';
 
 create function agentmesh.interrupt_one(agent uuid, interrupted_by uuid default null, halted text default null) returns boolean
 language plpgsql as $$
