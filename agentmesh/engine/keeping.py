@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from agentmesh.domain.errors import AgentBusy, DatabaseBusy, DatabaseError, DatabaseUnreachable, Fenced
+from agentmesh.domain.errors import DatabaseBusy, DatabaseError, DatabaseUnreachable, Fenced
 from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Agent
 from agentmesh.engine import recording
@@ -38,13 +38,13 @@ def end_call(
 ) -> Result:
     """Return the result of the commit that ends a model call and records its ``usage`` (None: there was no call).
 
-    It is repeated while it can be. If it is refused for good, or nobody knows whether it was made, the usage is
+    It is repeated while it can be. If it fails for good, or nobody knows whether it was made, the usage is
     recorded alone; a call that the commit has recorded is not recorded again. ``idempotent``: it may be repeated then.
     """
     what = f"what {agent.name} ({agent.id}) has found"
     try:
         return keep(commit, is_over, what, also_unreachable=idempotent)
-    except (Fenced, AgentBusy, DatabaseError):
+    except Exception:
         if usage is not None:
             book(database, agent, usage)
         raise

@@ -29,6 +29,8 @@ class ModelCall:
         self._cancel = cancel
         self._began = time.monotonic()
         self._is_over = False
+        self._unbooked: Reply | None = None
+        """The answer until ``usage`` has said what it used."""
         self._times = call_progress.TokenTimes()
 
     def complete(self, request: ChatRequest) -> Reply:
@@ -52,7 +54,7 @@ class ModelCall:
             ) as watch:
                 if self._began - came >= _LONG:
                     watch.may_send()
-                reply = engine.model.complete(request, self._cancel, watch)
+                reply = self._unbooked = engine.model.complete(request, self._cancel, watch)
             goes.began()  # a server that does not stream has read it too
             engine.prefixes.saw(agent.model, reply.usage, self._until_first)
         finally:
@@ -62,9 +64,14 @@ class ModelCall:
 
     def usage(self, reply: Reply, error: str | None = None) -> dict[str, Any]:
         """Return what it used, and tell the observer; ``error`` is the kind of its failure. Once for each call."""
+        self._unbooked = None
         used = recording.usage(reply, self._agent.model, time.monotonic() - self._began, self._until_first, error)
         self._engine.observer.asked(self._agent, used)
         return used
+
+    def lost(self) -> dict[str, Any] | None:
+        """Return what an answer used that a defect keeps from its rows; None if ``usage`` has said it."""
+        return self.usage(self._unbooked, "bug") if self._unbooked else None
 
     @property
     def last_token(self) -> float | None:

@@ -26,6 +26,7 @@ from agentmesh.engine.conversation import Conversation
 from agentmesh.engine.effects import Effects
 from agentmesh.engine.engine import Engine
 from agentmesh.engine.feed import CallOutput
+from agentmesh.engine.log_place import log_place
 from agentmesh.engine.model_call import ModelCall
 from agentmesh.engine.offered_tools import offered
 from agentmesh.engine.summary_call import Compactor, NoSummary, Stopped, too_long
@@ -259,6 +260,15 @@ class Runner:
         request = self._request(conversation, most)
         call = self._call = ModelCall(self._engine, agent, self._lease, conversation, self._cancel)
         try:
+            return self._answer(call, conversation, request, most)
+        except Exception:
+            if used := call.lost():
+                self._book(used)
+            raise
+
+    def _answer(self, call: ModelCall, conversation: Conversation, request: ChatRequest, most: int | None) -> Going:
+        """Make the model call, store its answer, and run the tool calls in it."""
+        try:
             reply = call.complete(request)
         except CallCancelled as cancelled:
             return self._cancelled(cancelled.partial, call.usage(cancelled.partial, "cancelled"))
@@ -310,7 +320,8 @@ class Runner:
             self._book(call.usage(streamed, failed.kind))
             return self._compact(conversation, refusal=failed)
         told = too_long(failed, conversation) if is_too_long else failed
-        error = {"error": told.message, "hint": told.hint, "kind": failed.kind, **_limit(failed.limit)}
+        hint = log_place() if failed.kind == "bug" else told.hint
+        error = {"error": told.message, "hint": hint, "kind": failed.kind, **_limit(failed.limit)}
         return self.fail({**error, "partial": streamed.text}, call.usage(streamed, failed.kind))
 
     def _window(self) -> int | None:

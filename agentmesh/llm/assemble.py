@@ -77,6 +77,11 @@ class Assembly:
         return bool(self._text or self._reasoning or self._calls.calls or self._legacy.calls)
 
     @property
+    def has_cost(self) -> bool:
+        """Whether what has arrived has to be paid for."""
+        return self.touched or self.usage is not None
+
+    @property
     def wordless(self) -> bool:
         """Whether the answer has neither text nor a tool call."""
         return not (self._calls.calls or self._legacy.calls or any(map(str.strip, self._text)))

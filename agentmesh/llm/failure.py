@@ -11,7 +11,7 @@ from agentmesh.domain.text import one_line
 from agentmesh.llm import history, wording
 from agentmesh.llm.constraint import FORCED, RESPONSE_FORMAT, TOOL_CHOICE
 from agentmesh.llm.failed_answer import FailedAnswer
-from agentmesh.llm.port import CallFailed, Reply
+from agentmesh.llm.port import CallFailed
 from agentmesh.llm.provider import Provider
 from agentmesh.llm.request import EMPTY_CONTENT, IMAGES
 
@@ -64,14 +64,13 @@ class AttemptFailed(Exception):
         """Return the same failure for another call."""
         return AttemptFailed(self.kind, self.message, hint=self.hint, status=self.status, after=self.after)
 
-    def final(self, partial: Reply | None) -> CallFailed:
+    def final(self) -> CallFailed:
         """Return the error that the caller sees once no attempt is left."""
         wait = f"The server asks to wait {self.after:.0f} s. " if self.after else ""
         return CallFailed(
             self.message,
             hint=wait + self.hint,
             kind=self.kind,
-            partial=partial,
             status=self.status,
             window=self.window,
             asked=self.asked,

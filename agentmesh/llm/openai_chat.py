@@ -8,12 +8,13 @@ from __future__ import annotations
 import contextlib
 import difflib
 import threading
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial as bind
 from typing import TYPE_CHECKING, Any
 
 from agentmesh.domain.cancel import Cancel
+from agentmesh.domain.log import logger
 from agentmesh.llm import listed, prices, textcalls, vision
 from agentmesh.llm.assemble import Assembly, ErrorInStream
 from agentmesh.llm.capabilities import Capabilities
@@ -35,9 +36,29 @@ from agentmesh.llm.usage import at_least, completed, estimate
 if TYPE_CHECKING:
     from agentmesh.llm.wire import Wire
 
+LOG = logger(__name__)
+
 _MODELS_TIMEOUT = 5.0
 _WINDOW_TIMEOUT = 2.0
 _NAMES_IN_ADVICE = 5
+
+
+@dataclass(slots=True)
+class _Spent:
+    """What the attempts of one call have brought and used, whatever ends it."""
+
+    kept: Reply | None = None
+    """The part of the last attempt that brought any, with the usage of all; None if none used anything."""
+    under_way: tuple[Prepared, Assembly] | None = None
+    """The attempt that is not in ``kept`` yet."""
+
+    def begin(self, prepared: Prepared, assembly: Assembly) -> None:
+        """Begin an attempt."""
+        self.under_way = (prepared, assembly)
+
+    def end(self, kept: Reply | None) -> None:
+        """End the attempt: ``kept`` has its usage."""
+        self.kept, self.under_way = kept, None
 
 
 class OpenAIChat:
@@ -67,51 +88,60 @@ class OpenAIChat:
         with self._slots.one(visit) as has_slot:
             if not has_slot:
                 raise CallCancelled(Reply(finish_reason="cut"))
-            reply = self._complete(request, visit)
-            self._known.find_out(request.model, cancel, 0 if reply.usage.estimated else reply.usage.input_tokens)
+            spent = _Spent()
+            try:
+                reply = self._complete(request, visit, spent)
+                spent.end(reply)
+                self._known.find_out(request.model, cancel, 0 if reply.usage.estimated else reply.usage.input_tokens)
+            except CallFailed as failed:
+                failed.partial = spent.kept
+                raise
+            except CallCancelled:
+                raise
+            except Exception as error:
+                raise self._broken(request.model, spent, error) from error
             return reply
 
-    def _complete(self, request: ChatRequest, visit: Visit) -> Reply:
+    def _complete(self, request: ChatRequest, visit: Visit, spent: _Spent) -> Reply:
         gate = self._pauses.gate(self.provider.name, request.model)
         cancel, watch, tries = visit.cancel, visit.watch, Tries(self._policy)
         notes: list[str] = []
-        kept: Reply | None = None
         left_out = LeftOut(self._refusals)
-        while (entered := self._enter(gate, visit, kept)) is not None:
+        while (entered := self._enter(gate, visit)) is not None:
             prepared = prepare(request, self.provider, self._known.of(request.model), left_out)
             assembly = Assembly(watch, prepared.bounds)
             assembly.notes.extend(notes)
+            spent.begin(prepared, assembly)
             try:
-                with entered, _keeping(kept):
+                with entered:
                     visit.may_send()
                     watch.sent()
                     self._attempt(prepared, assembly, cancel, entered)
                     entered.answered()
                 self._known.learn_streams(request.model, is_streamed=not left_out.stream)
-                return _after(kept, self._whole(prepared, assembly))
+                return _after(spent.kept, self._whole(prepared, assembly))
             except AttemptFailed as caught:
                 failure = caught
-            partial, before = self._partial(prepared, assembly), kept
-            kept = _after(before, partial) if partial else before  # what had arrived before the server went away
+            partial, before = self._partial(prepared, assembly), spent.kept
+            spent.end(_after(before, partial) if partial else before)  # what had arrived before the server went away
             if cancel.is_set():
-                raise CallCancelled(kept or Reply(finish_reason="cut"))
+                break
             if not assembly.touched and (note := left_out.leave_out(request, failure)):
                 notes.append(note)
             elif self._policy.waits_out(failure):
-                self._slow_down(gate, entered, failure, visit, kept)
-                if partial and not _may_retry(watch, partial, kept, failure):
-                    raise failure.final(kept)
-            elif (pause := tries.pause(failure)) is not None and _may_retry(watch, partial, kept, failure):
+                self._slow_down(gate, entered, failure, visit)
+                if partial and not _may_retry(watch, partial, spent.kept, failure):
+                    raise failure.final()
+            elif (pause := tries.pause(failure)) is not None and _may_retry(watch, partial, spent.kept, failure):
                 # Some servers stream no tool calls: an empty answer may be whole without streaming.
                 left_out.stream |= failure.kind in ("empty", "wordless") and bool(request.tools)
                 watch.retry(pause, failure.message)
-                with _keeping(kept):
-                    visit.wait(pause)
+                visit.wait(pause)
             elif failure.kind == "wordless":
                 return _after(before, self._whole(prepared, assembly))
             else:
-                raise self._final(failure, request.model, kept, cancel)
-        raise CallCancelled(kept or Reply(finish_reason="cut"))
+                raise self._final(failure, request.model, cancel)
+        raise CallCancelled(spent.kept or Reply(finish_reason="cut"))
 
     def context_window(self, model: str) -> int | None:
         """Return the model's context size in tokens, or None if unknown."""
@@ -144,7 +174,7 @@ class OpenAIChat:
             with Exchange(cancel, seconds) as exchange:
                 return self._open().listing(exchange)
         except AttemptFailed as failure:
-            raise failure.final(None) from None
+            raise failure.final() from None
 
     def models(self, cancel: Cancel | None = None) -> tuple[str, ...]:
         """Return the names of the models that the server lists; raise CallFailed."""
@@ -189,23 +219,20 @@ class OpenAIChat:
                 self._wire = Wire(self.provider)
             return self._wire
 
-    def _enter(self, gate: PauseGate, visit: Visit, partial: Reply | None) -> Pass | None:
+    def _enter(self, gate: PauseGate, visit: Visit) -> Pass | None:
         try:
-            with _keeping(partial):
-                return gate.enter(visit)
+            return gate.enter(visit)
         except AttemptFailed as failure:
-            raise failure.final(partial) from None
+            raise failure.final() from None
 
-    def _slow_down(
-        self, gate: PauseGate, entered: Pass, failure: AttemptFailed, visit: Visit, partial: Reply | None
-    ) -> None:
+    def _slow_down(self, gate: PauseGate, entered: Pass, failure: AttemptFailed, visit: Visit) -> None:
         named, number = self.provider.named(gate.model), f" ({failure.status})" if failure.status else ""
         slow = f"rate-limited by {named}" if failure.kind == "rate_limit" else f"{named} is overloaded"
         reason = failure.message if failure.away else f"{slow}{number}"
         try:
             gate.slow_down(entered, failure, visit, reason)
         except AttemptFailed:
-            raise failure.final(partial) from None
+            raise failure.final() from None
 
     def _attempt(self, prepared: Prepared, assembly: Assembly, cancel: Cancel, entered: Pass) -> None:
         model, wire = prepared.request.model, self._open()
@@ -217,19 +244,25 @@ class OpenAIChat:
             except ErrorInStream as error:
                 raise explain(FailedAnswer(None, error.error), self.provider, model, prepared.sent()) from None
 
-    def _reply(self, prepared: Prepared, assembly: Assembly) -> Reply:
+    def _used(self, prepared: Prepared, assembly: Assembly) -> Reply:
+        """Return what an attempt used so far, without its answer."""
         guessed = estimate(len(prepared.body) - prepared.request.uncounted, assembly.size)
         usage = assembly.usage or guessed
         if assembly.finish_reason in ("", LIMIT):
             usage = at_least(usage, guessed)
         usage = completed(usage, guessed)
-        if assembly.usage is None:
-            assembly.notes.append("The server reported no usage; it was estimated.")
         cost, models = assembly.cost_usd, (prepared.request.model, assembly.model)
         if cost is None:
             cost = prices.cost_usd(self.provider, models, usage)
         listed = prices.token_prices(self.provider, models, usage.input_tokens)
-        return replace(assembly.reply(usage, cost, bind(call_ids, prepared.request), prepared.body), prices=listed)
+        return Reply(usage=usage, cost_usd=cost, prices=listed, finish_reason="cut")
+
+    def _reply(self, prepared: Prepared, assembly: Assembly) -> Reply:
+        used = self._used(prepared, assembly)
+        if assembly.usage is None:
+            assembly.notes.append("The server reported no usage; it was estimated.")
+        reply = assembly.reply(used.usage, used.cost_usd, bind(call_ids, prepared.request), prepared.body)
+        return replace(reply, prices=used.prices)
 
     def _whole(self, prepared: Prepared, assembly: Assembly) -> Reply:
         """Return a complete answer."""
@@ -241,15 +274,30 @@ class OpenAIChat:
 
     def _partial(self, prepared: Prepared, assembly: Assembly) -> Reply | None:
         """Return the part of an answer that has arrived, or its usage alone; None if there is neither."""
-        if not assembly.touched and assembly.usage is None:
+        if not assembly.has_cost:
             return None
         return replace(self._reply(prepared, assembly), finish_reason="cut")
 
-    def _final(self, failure: AttemptFailed, model: str, partial: Reply | None, cancel: Cancel) -> CallFailed:
+    def _broken(self, model: str, spent: _Spent, error: Exception) -> CallFailed:
+        """Return the error for a call that a defect has ended; it says what the attempts used, the last one included.
+
+        Its answer is void, but it may have to be paid for.
+        """
+        LOG.error("a call of %s failed", self.provider.named(model), exc_info=error)
+        if spent.under_way is not None and spent.under_way[1].has_cost:
+            spent.end(_after(spent.kept, self._used(*spent.under_way)))
+        return CallFailed(
+            f"agentmesh itself failed in a call of {self.provider.named(model)} ({type(error).__name__})",
+            hint="The log has the details.",
+            kind="bug",
+            partial=spent.kept,
+        )
+
+    def _final(self, failure: AttemptFailed, model: str, cancel: Cancel) -> CallFailed:
         self._known.learn_window(model, failure.window)
         if failure.kind == "unknown_model":
             failure.hint = self._advise(model, cancel)
-        return failure.final(partial)
+        return failure.final()
 
     def _advise(self, model: str, cancel: Cancel) -> str:
         try:
@@ -260,16 +308,6 @@ class OpenAIChat:
         if not close:
             return "Choose another model."
         return f"It has {', '.join(self.provider.redact(name, 80) for name in close)}."
-
-
-@contextlib.contextmanager
-def _keeping(kept: Reply | None) -> Iterator[None]:
-    """Let a limit that ends the call say what its attempts have brought and used."""
-    try:
-        yield
-    except CallFailed as refused:
-        refused.partial = refused.partial or kept
-        raise
 
 
 def _after(before: Reply | None, reply: Reply) -> Reply:

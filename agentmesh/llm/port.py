@@ -175,7 +175,7 @@ class CallFailed(ModelError):
         super().__init__(message, hint=hint)
         self.kind = kind
         """One of connection, timeout, auth, quota, unknown_model, rate_limit, overload, context, bad_request, server,
-        empty, cut, garbage, limit."""
+        empty, cut, garbage, limit, bug."""
         self.partial = partial
         """The part that had been streamed."""
         self.status = status

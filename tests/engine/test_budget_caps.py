@@ -159,6 +159,34 @@ def test_no_more_attempts_break_off_before_their_bill_than_fit(new: Rig):
     assert new.rows()[-1][1]["kind"] == "limit"
 
 
+def breaks(*_args: Any, **_fields: Any) -> None:
+    raise ZeroDivisionError
+
+
+DEFECTS = {
+    "in the client": "agentmesh.llm.assemble.Assembly.reply",
+    "before the answer is judged": "agentmesh.engine.prefixes.Prefixes.saw",
+    "in the engine": "agentmesh.engine.recording.content",
+    "when the answer is stored": "agentmesh.store.steps.finish_step",
+}
+
+
+@pytest.mark.parametrize("where", DEFECTS)
+def test_a_paid_answer_that_a_defect_keeps_from_its_rows_is_booked(new: Rig, monkeypatch, where: str):
+    monkeypatch.setattr(DEFECTS[where], breaks)
+    with misbehaving(stream(*text("Hello"), BILLED)) as server:
+        cap(new, "5")
+        new.worker(base_url=server.url)
+        new.prompt()
+        new.rest()
+    assert (spent(new).tokens, spent(new).cost_usd) == (1500, Decimal("0.10"))
+    assert new.one("select count(*) from agentmesh.model_calls") == 1
+    assert new.one("select count(*) from agentmesh.reservations") == 0
+    told = new.rows()[-1][1]
+    assert (told["kind"], told["error"].startswith("agentmesh itself failed")) == ("bug", True)
+    assert "stderr" in told["hint"]
+
+
 # How the first call goes ahead
 
 
