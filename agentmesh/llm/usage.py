@@ -66,6 +66,11 @@ def _standard(found: Mapping[str, Any]) -> Usage | None:
     written = _count(details, "cache_creation_tokens", "cache_write_tokens") or _count(
         found, "cache_creation_input_tokens"
     )
+    # Anthropic's own form, which some gateways pass on: the input tokens leave out what was read from the cache or put
+    # into it. Others repeat these two numbers and count them in the prompt.
+    beside = _count(found, "cache_read_input_tokens") + _count(found, "cache_creation_input_tokens")
+    if beside > entered or not _count(found, "prompt_tokens"):
+        entered += beside
     reasoning = _count(found.get("completion_tokens_details"), "reasoning_tokens")
     if reasoning and _count(found, "total_tokens") == entered + left + reasoning:
         left += reasoning  # xAI counts reasoning separately from the completion

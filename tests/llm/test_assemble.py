@@ -358,11 +358,21 @@ USAGES = {
     "no output and a total": ({"usage": {"prompt_tokens": 9, "completion_tokens": 0, "total_tokens": 11}}, Usage(9)),
     "odd": ({"usage": {"prompt_tokens": "9", "completion_tokens": -2}}, None),
     "below zero": ({"usage": PLAIN | {"completion_tokens": -2}}, None),
+CACHES = {"cache_read_input_tokens": 100, "cache_creation_input_tokens": 16}
+ANTHROPIC = {"input_tokens": 9, "output_tokens": 2, **CACHES}
     "below zero, unsigned": ({"usage": PLAIN | {"completion_tokens": 2**32 - 2}}, None),
     "more than a bigint": ({"usage": {"prompt_tokens": 10**20, "completion_tokens": 10**20}}, None),
     "infinite": ({"usage": PLAIN | {"prompt_tokens": float("inf")}}, None),
     "no number": ({"usage": PLAIN | {"prompt_tokens": float("nan")}}, None),
     "a cache below zero": ({"usage": PLAIN | {"prompt_cache_hit_tokens": 2**64 - 1}}, Usage(9, 2)),
+    "anthropic": ({"usage": ANTHROPIC}, Usage(125, 2, 100, 16)),
+    "anthropic, all from the cache": ({"usage": ANTHROPIC | {"input_tokens": 0}}, Usage(116, 2, 100, 16)),
+    "anthropic's cache beside the prompt": ({"usage": PLAIN | CACHES}, Usage(125, 2, 100, 16)),
+    "anthropic's cache in the prompt": ({"usage": CACHES | {"prompt_tokens": 125}}, Usage(125, 0, 100, 16)),
+    "other names, cached": (
+        {"usage": {"input_tokens": 9, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 4}}},
+        Usage(9, 2, 4),
+    ),
     "llama.cpp below zero": ({"timings": {"prompt_n": -1, "cache_n": 6, "predicted_n": 2}}, None),
 }
 
