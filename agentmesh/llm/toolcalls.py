@@ -1,7 +1,8 @@
 """Build tool calls from fragments, for servers that number them, give them ids, do neither, or send them whole.
 
 A fragment belongs to the call with its ``index``; without one, to the call with its ``id``; without either, to the last
-call. It begins a new call when it cannot be more of that one: another id, or a second whole set of arguments.
+call. It begins a new call when it cannot be more of that one: another id, or a second whole set of arguments. A server
+that sends one call twice, with its id, means one call.
 """
 
 from __future__ import annotations
@@ -40,6 +41,11 @@ class OpenCall:
     def arguments(self) -> str:
         """The JSON text so far."""
         return "".join(self.pieces)
+
+    @property
+    def is_announced(self) -> bool:
+        """Whether it has an empty object so far, with which gateways to Bedrock or Anthropic announce a call."""
+        return self.pieces == ["{}"]
 
     def whole(self) -> bool:
         """Whether the arguments are a complete object, so that nothing can follow."""
@@ -112,6 +118,8 @@ class CallCollector:
             return True
         if not numbered and not call_id and (name != call.name or not piece):
             return True
+        if call_id and name == call.name and (piece == call.arguments or call.is_announced):
+            return False
         return piece.lstrip().startswith("{") and call.whole()
 
     def _extend(self, call: OpenCall, call_id: str, name: str, piece: str) -> None:
@@ -122,9 +130,11 @@ class CallCollector:
             self._began(call.name)
         elif name and name != call.name and not call.pieces:
             call.name += take(name)  # the name itself arrives in pieces
+        if name and call_id and piece == call.arguments and call.whole():
+            return  # the whole call again
         if piece and (piece := take(piece)):
-            if call.pieces == ["{}"] and piece.lstrip().startswith("{"):
-                call.pieces.clear()  # gateways to other protocols (Bedrock, Anthropic) send it to announce a call
+            if call.is_announced and piece.lstrip().startswith("{"):
+                call.pieces.clear()
             call.pieces.append(piece)
 
 

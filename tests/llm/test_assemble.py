@@ -143,6 +143,22 @@ def test_call_without_name_and_arguments_is_none():
     assert calls({"index": 0, "id": "a", "function": {}}) == []
 
 
+@pytest.mark.parametrize("number", [I0, {}], ids=["index", "no index"])
+def test_a_call_that_is_sent_twice_is_one_call(number):
+    whole = part("bash", LS, **number, **A)
+    assert calls(whole, whole) == calls(part("bash", LS_1, **number, **A), part(None, LS_2, **number), whole)
+    assert calls(whole, whole, whole) == [("bash", LS)]
+    assert calls(part("bash", "{}", **number, **A), whole) == [("bash", LS)], "an announcement, then the call"
+    assert calls(part("list_agents", "{}", **number, **A), part("list_agents", "{}", **number, **A)) == [
+        ("list_agents", "{}")
+    ]
+
+
+@pytest.mark.parametrize("other", [part("bash", PWD, **I0, **A), part("bash", LS, **I0, **B), part("bash", LS, **I0)])
+def test_the_same_tool_with_other_arguments_another_id_or_none_is_another_call(other):
+    assert len(calls(part("bash", LS, **I0, **A), other)) == 2
+
+
 @pytest.mark.parametrize("odd", [None, 3, "x", [], [None, 3, "x"], {"a": 1}], ids=repr)
 def test_odd_shapes_are_no_crash(odd):
     assembled({"choices": odd}, delta(tool_calls=odd, function_call=odd), {"choices": [{"delta": odd}]}, {"usage": odd})
@@ -333,11 +349,21 @@ def test_tools_are_told_when_they_begin():
 
 
 PLAIN = {"prompt_tokens": 9, "completion_tokens": 2}
+CACHES = {"cache_read_input_tokens": 100, "cache_creation_input_tokens": 16}
+ANTHROPIC = {"input_tokens": 9, "output_tokens": 2, **CACHES}
 USAGES = {
     "openai": ({"usage": PLAIN}, Usage(9, 2)),
     "cached": ({"usage": PLAIN | {"prompt_tokens_details": {"cached_tokens": 4}}}, Usage(9, 2, 4)),
     "odd cache": ({"usage": PLAIN | {"prompt_tokens_details": {"cached_tokens": 99}}}, Usage(9, 2, 9)),
     "deepseek": ({"usage": PLAIN | {"prompt_cache_hit_tokens": 4}}, Usage(9, 2, 4)),
+    "anthropic": ({"usage": ANTHROPIC}, Usage(125, 2, 100, 16)),
+    "anthropic, all from the cache": ({"usage": ANTHROPIC | {"input_tokens": 0}}, Usage(116, 2, 100, 16)),
+    "anthropic's cache beside the prompt": ({"usage": PLAIN | CACHES}, Usage(125, 2, 100, 16)),
+    "anthropic's cache in the prompt": ({"usage": CACHES | {"prompt_tokens": 125}}, Usage(125, 0, 100, 16)),
+    "other names, cached": (
+        {"usage": {"input_tokens": 9, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 4}}},
+        Usage(9, 2, 4),
+    ),
     "other names": ({"usage": {"input_tokens": 9, "output_tokens": 2}}, Usage(9, 2)),
     "reasoning within": (
         {"usage": PLAIN | {"total_tokens": 11, "completion_tokens_details": {"reasoning_tokens": 1}}},
@@ -358,21 +384,11 @@ USAGES = {
     "no output and a total": ({"usage": {"prompt_tokens": 9, "completion_tokens": 0, "total_tokens": 11}}, Usage(9)),
     "odd": ({"usage": {"prompt_tokens": "9", "completion_tokens": -2}}, None),
     "below zero": ({"usage": PLAIN | {"completion_tokens": -2}}, None),
-CACHES = {"cache_read_input_tokens": 100, "cache_creation_input_tokens": 16}
-ANTHROPIC = {"input_tokens": 9, "output_tokens": 2, **CACHES}
     "below zero, unsigned": ({"usage": PLAIN | {"completion_tokens": 2**32 - 2}}, None),
     "more than a bigint": ({"usage": {"prompt_tokens": 10**20, "completion_tokens": 10**20}}, None),
     "infinite": ({"usage": PLAIN | {"prompt_tokens": float("inf")}}, None),
     "no number": ({"usage": PLAIN | {"prompt_tokens": float("nan")}}, None),
     "a cache below zero": ({"usage": PLAIN | {"prompt_cache_hit_tokens": 2**64 - 1}}, Usage(9, 2)),
-    "anthropic": ({"usage": ANTHROPIC}, Usage(125, 2, 100, 16)),
-    "anthropic, all from the cache": ({"usage": ANTHROPIC | {"input_tokens": 0}}, Usage(116, 2, 100, 16)),
-    "anthropic's cache beside the prompt": ({"usage": PLAIN | CACHES}, Usage(125, 2, 100, 16)),
-    "anthropic's cache in the prompt": ({"usage": CACHES | {"prompt_tokens": 125}}, Usage(125, 0, 100, 16)),
-    "other names, cached": (
-        {"usage": {"input_tokens": 9, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 4}}},
-        Usage(9, 2, 4),
-    ),
     "llama.cpp below zero": ({"timings": {"prompt_n": -1, "cache_n": 6, "predicted_n": 2}}, None),
 }
 
