@@ -94,6 +94,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def refuse_deeper(value: dict[str, Any] | list[Any]) -> None:
     """Raise ValueError if a value nests deeper than DEEPEST."""
+    if is_too_deep(value):
+        raise ValueError(_TOO_DEEP)
+
+
+def is_too_deep(value: dict[str, Any] | list[Any]) -> bool:
+    """Whether a value nests deeper than DEEPEST."""
     level = [value]
     for _ in range(DEEPEST):
         level = [
@@ -102,8 +108,9 @@ def refuse_deeper(value: dict[str, Any] | list[Any]) -> None:
             for inner in (outer.values() if isinstance(outer, dict) else outer)
             if isinstance(inner, dict | list)
         ]
-    if level:
-        raise ValueError(_TOO_DEEP)
+        if not level:
+            return False
+    return True
 
 
 _UNSAFE: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]")

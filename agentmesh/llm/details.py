@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from agentmesh.domain import jsontext
 from agentmesh.domain.text import storable_json
 from agentmesh.llm.bounds import MOST_EXTRA
 from agentmesh.llm.history import ENCRYPTED
@@ -41,7 +42,7 @@ class _Detail:
 
 
 class DetailCollector:
-    """Collects the details of one answer: all of them, or none if they are longer than MOST_EXTRA bytes."""
+    """Collects the details of one answer: all, or none if they are longer than MOST_EXTRA bytes or nest too deep."""
 
     def __init__(self) -> None:
         self._details: list[_Detail] = []
@@ -62,12 +63,14 @@ class DetailCollector:
         else:
             detail = _Detail({})
             self._details.append(detail)
+        if jsontext.is_too_deep(others):
+            self._left = -1
+        elif others:
+            detail.fields |= others
+            self._left -= len(json.dumps(others))
         if isinstance(words, str):
             detail.words.append(words)
             self._left -= len(words.encode("utf-8", "replace"))
-        if others:
-            detail.fields |= others
-            self._left -= len(json.dumps(others))
         if self._left < 0:
             self._details.clear()
 

@@ -95,10 +95,12 @@ class CallCollector:
             call.extra = self._kept(fragment[EXTRA])
 
     def _kept(self, extra: Any) -> Mapping[str, Any] | None:
-        """Return what a server sent with a call, None if it is too long to keep."""
-        kept: Mapping[str, Any] | None = storable_json(extra) if isinstance(extra, dict) else None
+        """Return what a server sent with a call, None if it is too long or nests too deep to keep."""
+        if not isinstance(extra, dict) or jsontext.is_too_deep(extra):
+            return None
+        kept: Mapping[str, Any] = storable_json(extra)
         size = len(json.dumps(kept))
-        if kept is None or size > self._extra_left:
+        if size > self._extra_left:
             return None
         self._extra_left -= size
         return kept

@@ -152,6 +152,7 @@ _BAD_IMAGE = _any(
     r"too many images",
 )
 _DISTINCTIVE_LENGTH = 8
+_MOST_DIGITS = 15
 _NEVER_REFUSED = frozenset({"model", "messages", "tools", "stream"})
 
 
@@ -167,14 +168,18 @@ def is_of_one_request(text: str) -> bool:
 
 def context_size(text: str) -> int | None:
     """Return the context size in tokens that the server names in a refusal."""
-    found = _CONTEXT_SIZE.search(text)
-    return int(next(group for group in found.groups() if group)) if found else None
+    return _number(_CONTEXT_SIZE.search(text))
 
 
 def request_size(text: str) -> int | None:
     """Return the number of tokens of the refused request, as counted by the server."""
-    found = _REQUEST_SIZE.search(text)
-    return int(next(group for group in found.groups() if group)) if found else None
+    return _number(_REQUEST_SIZE.search(text))
+
+
+def _number(found: re.Match[str] | None) -> int | None:
+    """Return the number of a match, None if it has more digits than any count of tokens."""
+    digits = next(filter(None, found.groups()), "") if found else ""
+    return int(digits) if 0 < len(digits) <= _MOST_DIGITS else None
 
 
 def is_bound_too_large(text: str) -> bool:

@@ -143,6 +143,15 @@ def test_call_without_name_and_arguments_is_none():
     assert calls({"index": 0, "id": "a", "function": {}}) == []
 
 
+@pytest.mark.parametrize(("depth", "is_kept"), [(150, True), (450, False), (900, False)])
+def test_what_nests_too_deep_is_not_kept_with_a_call(depth, is_kept):
+    extra: dict[str, Any] = {}
+    for _ in range(depth):
+        extra = {"a": extra}
+    (call,) = assembled(delta(tool_calls=[part("bash", LS, **I0, **A, extra_content=extra)])).tool_calls
+    assert (call.name, call.extra) == ("bash", extra if is_kept else None)
+
+
 @pytest.mark.parametrize("number", [I0, {}], ids=["index", "no index"])
 def test_a_call_that_is_sent_twice_is_one_call(number):
     whole = part("bash", LS, **number, **A)

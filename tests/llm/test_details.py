@@ -34,6 +34,13 @@ def reply(*pieces: Any) -> Reply:
     return assembly.reply(Usage(), None, tuple, b"seed")
 
 
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
 SIGNED = text("a", signature="s")
 NEW = {"type": "reasoning.new", "more": [1], "": "odd"}
 
@@ -73,7 +80,7 @@ def test_odd_details_are_none(odd):
 def test_details_that_are_too_long_are_left_out_whole_and_stop_nothing():
     short = [text("word " * 1000) for _ in range(20)]
     assert len(reply([*short, text(signature="s")]).details) == 1
-    for more in (text("x" * MOST_EXTRA), encrypted("x" * MOST_EXTRA)):
+    for more in (text("x" * MOST_EXTRA), encrypted("x" * MOST_EXTRA), encrypted("x", deep=nested(900))):
         found = reply([*short, more], [encrypted("y")])
         assert (found.details, found.finish_reason) == ((), "stop")
 

@@ -143,6 +143,7 @@ def test_refused_parameter(text, named, refused):
         ('{"n_prompt_tokens": 3212, "n_ctx": 2048}', 3212, 2048),
         ("prompt is too long: 210000 tokens > 200000 maximum", 210000, 200000),
         ("The input is longer than the model's context length", None, None),
+        (f"maximum context length is {'9' * 5000} tokens. However, you requested {'8' * 5000} tokens", None, None),
     ],
 )
 def test_both_numbers_of_a_refusal_for_length_are_read(said, asked, reads):
