@@ -19,6 +19,8 @@ _ENDS = "}]>`"
 """Characters with which a call in a text may end."""
 _PATIENCE = 8
 """So many pieces of other choices are kept until the first one begins; a server that sends more has no choice 0."""
+_CUT_OFF = ("timeout", "cut", "bug")
+"""Kinds of failures that end an answer at our side, or in the network."""
 _BESIDES_CONTENT = frozenset({*REASONING_FIELDS, DETAILS, "refusal", "tool_calls", "function_call"})
 _FINISH = {
     "function_call": "tool_calls",
@@ -66,6 +68,8 @@ class Assembly:
         self._streamed = False
         self._refused = False
         self._model = ""
+        self.is_accepted = False
+        """Whether the head of an answer has arrived, with status 200."""
         self.finish_reason = ""
         self.usage: Usage | None = None
         self.cost_usd: float | None = None
@@ -76,10 +80,13 @@ class Assembly:
         """Whether any part of an answer has arrived."""
         return bool(self._text or self._reasoning or self._calls.calls or self._legacy.calls)
 
-    @property
-    def has_cost(self) -> bool:
-        """Whether what has arrived has to be paid for."""
-        return self.touched or self.usage is not None
+    def has_cost(self, end: str) -> bool:
+        """Whether the attempt has to be paid for; ``end`` is the kind of failure that ended it.
+
+        Most providers charge a request that they accepted, even if it is cut off before its first token. A server that
+        itself ends it without an answer charges nothing.
+        """
+        return self.touched or self.usage is not None or (self.is_accepted and end in _CUT_OFF)
 
     @property
     def wordless(self) -> bool:

@@ -122,7 +122,8 @@ class OpenAIChat:
                 return _after(spent.kept, self._whole(prepared, assembly))
             except AttemptFailed as caught:
                 failure = caught
-            partial, before = self._partial(prepared, assembly), spent.kept
+            end = "cut" if cancel.is_set() else failure.kind
+            partial, before = self._partial(prepared, assembly, end), spent.kept
             spent.end(_after(before, partial) if partial else before)  # what had arrived before the server went away
             if cancel.is_set():
                 break
@@ -240,6 +241,7 @@ class OpenAIChat:
             try:
                 with wire.chat(exchange, prepared.body, model, prepared.sent) as chunks:
                     entered.taken()
+                    assembly.is_accepted = True
                     Reader(self.provider, model, exchange, assembly).read(chunks)
             except ErrorInStream as error:
                 raise explain(FailedAnswer(None, error.error), self.provider, model, prepared.sent()) from None
@@ -272,9 +274,9 @@ class OpenAIChat:
         self._known.learn_from(prepared, reply)
         return reply
 
-    def _partial(self, prepared: Prepared, assembly: Assembly) -> Reply | None:
-        """Return the part of an answer that has arrived, or its usage alone; None if there is neither."""
-        if not assembly.has_cost:
+    def _partial(self, prepared: Prepared, assembly: Assembly, end: str) -> Reply | None:
+        """Return the part of an answer that has arrived, or its usage alone; None if the attempt was free."""
+        if not assembly.has_cost(end):
             return None
         return replace(self._reply(prepared, assembly), finish_reason="cut")
 
@@ -284,7 +286,7 @@ class OpenAIChat:
         Its answer is void, but it may have to be paid for.
         """
         LOG.error("a call of %s failed", self.provider.named(model), exc_info=error)
-        if spent.under_way is not None and spent.under_way[1].has_cost:
+        if spent.under_way is not None and spent.under_way[1].has_cost("bug"):
             spent.end(_after(spent.kept, self._used(*spent.under_way)))
         return CallFailed(
             f"agentmesh itself failed in a call of {self.provider.named(model)} ({type(error).__name__})",

@@ -14,7 +14,7 @@ from agentmesh.llm.simulator.profiles import find_profile
 from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedReply
 from agentmesh.store import budgets, mailbox
 from tests.fixtures.engine import Rig, call, say, when
-from tests.llm.misbehaving import cut, misbehaving, stream, text
+from tests.llm.misbehaving import cut, hanging, misbehaving, stream, text
 
 EACH: dict[str, Any] = {"usage": Usage(input_tokens=20_000, output_tokens=2_000), "cost_usd": 0.10}
 """What a model reports for each call, whatever it was sent."""
@@ -157,6 +157,18 @@ def test_no_more_attempts_break_off_before_their_bill_than_fit(new: Rig):
     assert len(server.chats) <= 10
     assert Decimal("0.5") <= spent(new).cost_usd <= Decimal(1)
     assert new.rows()[-1][1]["kind"] == "limit"
+
+
+def test_prompts_that_were_accepted_and_timed_out_are_booked_each_by_estimate(new: Rig):
+    with misbehaving(hanging(), hanging(), stream(*text("Hello"), BILLED)) as server:
+        new.worker(base_url=server.url, retries=3, timeouts={"first_token_timeout": 0.3})
+        new.run("x" * 40_000)
+        sent = sum(len(seen.body) // 4 for seen in server.chats)
+    # "timeout" is tried again once: the third prompt is not sent.
+    assert len(server.chats) == 2
+    booked = "select input_tokens, output_tokens, estimated, error from agentmesh.model_calls"
+    assert new.conn.execute(booked).fetchall() == [(sent, 0, True, "timeout")]
+    assert spent(new).tokens == sent
 
 
 def breaks(*_args: Any, **_fields: Any) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
-from agentmesh.domain.cancel import Cancel
+from agentmesh.domain.cancel import Cancel, CancelReason
 from agentmesh.llm import reading
-from agentmesh.llm.port import CallFailed, Usage, Watch
+from agentmesh.llm.pauses import Pass
+from agentmesh.llm.port import CallCancelled, CallFailed, Usage, Watch
 from agentmesh.llm.retry import RetryPolicy
-from tests.llm.asking import Log, ask, client, request
+from tests.llm.asking import Asking, Log, ask, client, request
 from tests.llm.misbehaving import (
+    PATIENCE,
     USAGE,
     cut,
     data,
@@ -372,7 +376,8 @@ def test_hanging_in_mid_stream_is_a_timeout_with_what_there_was():
 )
 def test_hanging_before_the_first_word_is_a_timeout(answer):
     error, requests = failure(answer, first_token_timeout=0.1)
-    assert (error.kind, error.partial, requests) == ("timeout", None, 2)
+    assert (error.kind, requests) == ("timeout", 2)
+    assert error.partial is None or (error.partial.text, error.partial.bill.usage.output_tokens) == ("", 0)
     assert error.message.endswith("accepted the request and did not answer in time.")
     assert "model_calls.first_token_timeout" in error.hint
     assert "idle_timeout" not in error.hint
@@ -474,3 +479,43 @@ def test_what_came_before_garbage_in_one_piece_was_told():
         assert ask(server, log).text == "Hello"
     assert log.text == ["Hello", "Hello"]
     assert len(log.retries) == 1
+
+
+def used(*answers, **fields) -> Usage | None:
+    """Return what a call that fails has used; None if nothing."""
+    partial = failure(*answers, **fields)[0].partial
+    return None if partial is None else partial.bill.usage
+
+
+def test_a_request_that_was_accepted_and_cut_off_before_its_first_token_is_estimated():
+    words = request(words="x" * 40_000)
+    for answer in (hanging(), cut(), hanging(b": processing\n\n")):
+        read = used(answer, answer, error(400, "no"), asked=words, first_token_timeout=0.3)
+        assert read is not None
+        assert 20_000 < read.input_tokens < 22_000, "both attempts"
+        assert (read.output_tokens, read.estimated) == (0, True)
+
+
+def test_what_ends_without_an_answer_by_itself_is_free():
+    no_head, busy = hanging(head=False), stream({"error": {"message": "overloaded", "code": 529}})
+    for answer in (no_head, busy, stream(), plain("<html>"), plain(""), plain({"detail": "no such path"})):
+        assert used(answer, first_token_timeout=0.3) is None
+
+
+def test_a_request_that_was_accepted_and_cancelled_before_its_first_token_is_estimated(monkeypatch):
+    accepted = threading.Event()
+    monkeypatch.setattr(Pass, "taken", lambda _pass: accepted.set())
+    with misbehaving(hanging()) as server:
+        asking = Asking(client(server))
+        assert accepted.wait(PATIENCE)
+        asking.cancel.set(CancelReason.INTERRUPT)
+        outcome = asking.end()
+    assert isinstance(outcome, CallCancelled)
+    assert outcome.partial.bill.usage.input_tokens > 0
+    assert outcome.partial.bill.usage.estimated
+
+
+def test_a_second_answer_costs_what_the_first_request_did_too():
+    with misbehaving(hanging(), good()) as server:
+        reply = ask(server, first_token_timeout=0.3)
+    assert reply.bill.usage.input_tokens == len(server.chats[0].body) // 4 + 10
