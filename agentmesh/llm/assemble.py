@@ -21,6 +21,8 @@ _PATIENCE = 8
 """So many pieces of other choices are kept until the first one begins; a server that sends more has no choice 0."""
 _CUT_OFF = ("timeout", "cut", "bug")
 """Kinds of failures that end an answer at our side, or in the network."""
+_WORDS = ("message", "detail")
+"""Fields with the words of an error that is not in a field ``error``."""
 _BESIDES_CONTENT = frozenset({*REASONING_FIELDS, DETAILS, "refusal", "tool_calls", "function_call"})
 _FINISH = {
     "function_call": "tool_calls",
@@ -65,6 +67,8 @@ class Assembly:
         self._others: list[tuple[int, dict[str, Any]]] = []
         """Pieces of other choices, each with its number, until that choice has begun."""
         self._reasoning_field = ""
+        self._words_alone: dict[str, Any] | None = None
+        """The last chunk without choices that says something, as some servers report an error."""
         self._streamed = False
         self._refused = False
         self._model = ""
@@ -126,6 +130,8 @@ class Assembly:
             cost = read_cost(chunk)
             self.cost_usd = self.cost_usd if cost is None else cost
         choices = chunk.get("choices")
+        if choices is None and any(chunk.get(name) for name in _WORDS):
+            self._words_alone = chunk
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict):
                 if choice.get("index"):
@@ -145,7 +151,12 @@ class Assembly:
             self._watch.text(storable(said))
 
     def settle(self) -> None:
-        """Take the choice with the lowest number, because none with 0 is to come. Raise as ``add`` does."""
+        """Take the choice with the lowest number, because none with 0 is to come. Raise as ``add`` does.
+
+        If there is no choice at all, words without one are an error: vLLM and FastAPI report one so, with status 200.
+        """
+        if not self._has_begun and not self._others and self._words_alone is not None:
+            raise ErrorInStream(self._words_alone)
         if self._has_begun or not self._others:
             return
         self._number = min(number for number, _ in self._others)

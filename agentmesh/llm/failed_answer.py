@@ -13,6 +13,7 @@ from typing import Any
 
 from agentmesh.domain import jsontext
 from agentmesh.llm import wording
+from agentmesh.llm.toolcalls import whole_number
 
 _LAST_STATUS = 599
 _RATE_LIMITED = 429
@@ -104,8 +105,8 @@ def _error(body: Any) -> Any:
 
 
 def _code(error: Any) -> int | None:
-    code, kind = _fields(error).get("code"), _fields(error).get("type")
-    if isinstance(code, int) and 400 <= code <= _LAST_STATUS:
+    code, kind = whole_number(_fields(error).get("code")), _fields(error).get("type")
+    if code is not None and 400 <= code <= _LAST_STATUS:
         return code
     return 400 if kind == "invalid_request_error" else None
 

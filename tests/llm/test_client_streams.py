@@ -481,6 +481,29 @@ def test_what_came_before_garbage_in_one_piece_was_told():
     assert len(log.retries) == 1
 
 
+VLLM = {"object": "error", "message": "This model's maximum context length is 4096 tokens", "code": 400}
+
+
+@pytest.mark.parametrize("form", ["whole", "stream"])
+@pytest.mark.parametrize(
+    ("body", "kind", "said"),
+    [
+        (VLLM, "context", "4096"),
+        ({"detail": "Model is loading, wait"}, "server", "Model is loading"),
+        ({"detail": [{"loc": ["body", "model"], "msg": "field required"}]}, "server", "field required"),
+        ({"error": {"message": "slow down", "code": "429"}}, "rate_limit", "slow down"),
+    ],
+)
+def test_an_error_with_status_200_is_told_in_the_servers_words(form, body, kind, said):
+    caught, _ = failure(plain(body) if form == "whole" else stream(body))
+    assert (caught.kind, said in caught.message) == (kind, True)
+
+
+def test_words_beside_an_answer_are_no_error():
+    with misbehaving(stream({"message": "loading the model"}, *text("Hello"), {"detail": "done"})) as server:
+        assert ask(server).text == "Hello"
+
+
 def used(*answers, **fields) -> Usage | None:
     """Return what a call that fails has used; None if nothing."""
     partial = failure(*answers, **fields)[0].partial
