@@ -17,7 +17,8 @@ from agentmesh.llm.toolcalls import whole_number
 
 _LAST_STATUS = 599
 _RATE_LIMITED = 429
-_LONGEST_WAIT = 1e9
+LONGEST_WAIT = 1e9
+"""Seconds that are more than any server means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class FailedAnswer:
         if self.after is not None:
             return self.after
         seconds = self._metadata.get("retry_after_seconds")
-        if isinstance(seconds, int | float) and 0 <= seconds < _LONGEST_WAIT:
+        if isinstance(seconds, int | float) and 0 <= seconds < LONGEST_WAIT:
             return float(seconds)
         return wording.pause(self.everything)
 

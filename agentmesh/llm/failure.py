@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from agentmesh.domain.text import one_line
 from agentmesh.llm import history, wording
 from agentmesh.llm.constraint import FORCED, RESPONSE_FORMAT, TOOL_CHOICE
-from agentmesh.llm.failed_answer import FailedAnswer
+from agentmesh.llm.failed_answer import LONGEST_WAIT, FailedAnswer
 from agentmesh.llm.port import CallFailed
 from agentmesh.llm.provider import Provider
 from agentmesh.llm.request import EMPTY_CONTENT, IMAGES
@@ -44,7 +44,7 @@ class AttemptFailed(Exception):
         self.hint = hint
         self.status = status
         self.retry = retry
-        self.after = after
+        self.after = None if after is None else min(after, LONGEST_WAIT)
         """Seconds that the server asks to wait."""
         self.refused = refused
         """The parameter without which the server would have answered."""

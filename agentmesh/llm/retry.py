@@ -68,7 +68,10 @@ class Tries:
 
 
 def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
-    """Return the seconds that the server asks to wait (``retry-after-ms``, or ``retry-after`` as number or date)."""
+    """Return the seconds that the server asks to wait (``retry-after-ms``, or ``retry-after`` as number or date).
+
+    A date is compared with the server's own clock, if the answer says what that shows.
+    """
     for name, divisor in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) / divisor
@@ -76,10 +79,14 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time
             continue
         if math.isfinite(seconds):  # float() accepts "nan" and "inf"
             return max(seconds, 0.0)
-    date = parsedate_tz(headers.get("retry-after", ""))
-    if date is None:
-        return None
+    until, sent = _time(headers.get("retry-after", "")), _time(headers.get("date", ""))
+    return None if until is None else max(until - (now() if sent is None else sent), 0.0)
+
+
+def _time(date: str) -> float | None:
+    """Return the time of a date in a header; None if it is none."""
+    parsed = parsedate_tz(date)
     try:
-        return max(mktime_tz(date) - now(), 0.0)
+        return None if parsed is None else mktime_tz(parsed)
     except (ValueError, OverflowError):
         return None

@@ -35,6 +35,17 @@ def test_retry_after(headers, seconds):
     assert retry_after(headers, lambda: NOW) == seconds
 
 
+@pytest.mark.parametrize("ahead", [-700.0, 0.0, 700.0])
+def test_a_date_is_compared_with_the_servers_own_clock(ahead):
+    headers = {"retry-after": "Tue, 14 Nov 2023 22:13:30 GMT", "date": "Tue, 14 Nov 2023 22:13:25 GMT"}
+    assert retry_after(headers, lambda: NOW + ahead) == 5.0
+    assert retry_after({**headers, "date": "now"}, lambda: NOW) == 10.0
+
+
+def test_a_wait_without_sense_is_told_in_few_digits():
+    assert len(failed(after=1e300).final().hint) < 60
+
+
 def test_pauses_double_up_to_the_longest_and_end():
     policy = RetryPolicy(retries=4, first=1, longest=3, jitter=lambda: 1.0)
     assert [policy.pause(failed(), n, 0) for n in range(1, 6)] == [1, 2, 3, 3, None]
