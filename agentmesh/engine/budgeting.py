@@ -42,7 +42,7 @@ def planned(model: ChatModel, name: str, conversation: Conversation) -> Planned:
     with suppress(AgentmeshError):
         prices, address = model.token_prices(name, conversation.tokens), model.address(name)
     input_usd, output_usd = (prices.input_usd, prices.output_usd) if prices else (None, None)
-    return Planned(conversation.bytes, wanted(model, name), input_usd, output_usd, address)
+    return Planned(conversation.bytes, wanted(model, name), input_usd, output_usd, address, name)
 
 
 def shortened(granted: Granted, wanted: int) -> int | None:

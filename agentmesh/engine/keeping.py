@@ -61,14 +61,14 @@ def book(database: Database, agent: Agent, usage: Mapping[str, Any]) -> None:
         LOG.warning("a model call of %s is not booked: %s (%s)", agent.id, error, usage)
 
 
-def may_retry(database: Database, lease: Lease, last: Bill, every: Bill) -> bool:
-    """Return whether the budget has room for another attempt of a model call, which is then reserved.
+def may_retry(database: Database, lease: Lease, model: str, last: Bill, every: Bill) -> bool:
+    """Return whether the budget has room for another attempt of a call of this model, which is then reserved.
 
     ``last`` is the usage of the last attempt, ``every`` of all attempts. Without the database there is none.
     """
     used = (last.tokens, last.cost_usd), (every.tokens, every.cost_usd)
     try:
-        return database.run(steps.reserve_retry, lease, *used, recording.unpriced(last))
+        return database.run(steps.reserve_retry, lease, model, *used, recording.unpriced(last))
     except DatabaseError as error:
         LOG.warning("the model call of %s is not tried again: %s", lease.agent_id, error)
         return False

@@ -45,7 +45,7 @@ class ModelCall:
         )
         self._began = time.monotonic()
         self._times.began = goes.began
-        may_retry = bind(keeping.may_retry, engine.database, self._lease)
+        may_retry = bind(keeping.may_retry, engine.database, self._lease, self._agent.model)
         may_send = bind(keeping.may_send, engine.database, self._lease)
         after = self._conversation.last_seq
         try:

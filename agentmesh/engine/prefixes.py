@@ -171,7 +171,7 @@ class Prefixes:
             while True:
                 changed.clear()
                 most = self._reading(agent.model, found.tokens)
-                wanted = (agent.id, found.key, found.tokens, slots, most)
+                wanted = (agent.id, agent.model, found.key, found.tokens, slots, most)
                 left = self._database.run(store_slots.take_slot, *wanted, idempotent=True)
                 if left is None:
                     return Turn(leave=lambda: self._leave(agent))
@@ -210,9 +210,8 @@ class Prefixes:
         with self._changes(found.key, cancel) as changed:
             while True:
                 changed.clear()
-                left = self._database.run(
-                    prefixes.hold_prefix, found.key, agent.id, found.after, PATIENCE, _LASTS, idempotent=True
-                )
+                wanted = (found.key, agent.id, agent.model, found.after, PATIENCE, _LASTS)
+                left = self._database.run(prefixes.hold_prefix, *wanted, idempotent=True)
                 if left is None:
                     return Turn()
                 if not left:

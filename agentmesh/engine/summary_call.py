@@ -243,7 +243,7 @@ class Compactor:
                 Watch(
                     retry=retry,
                     paused=paused,
-                    may_retry=partial(keeping.may_retry, self._database, lease),
+                    may_retry=partial(keeping.may_retry, self._database, lease, agent.model),
                     may_send=partial(keeping.may_send, self._database, lease),
                 ),
             )

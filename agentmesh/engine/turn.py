@@ -173,8 +173,11 @@ class Runner:
         # All rows are read first, and the newer ones with the step, which is fenced. Otherwise, a worker that freezes
         # in between would send rows of the next owner, even calls without results.
         conversation = self._conversation = self._conversation or self._load()
-        begun = self._begin_step(conversation)
-        if self._renew(begun) or any(row.resets for row in begun.rows):
+        begun, asked = self._begin_step(conversation), self._agent.model
+        renewed = self._renew(begun)
+        if self._agent.model != asked:  # what is reserved is a call of the former one
+            begun = self._begin_step(conversation)
+        if renewed or any(row.resets for row in begun.rows):
             conversation = self._conversation = self._load()
         else:
             conversation.extend(begun.rows)

@@ -8,13 +8,15 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.sql import statement
 
 
-def hold_prefix(conn: Connection, key: str, agent: AgentId, after: int, seconds: float, lasts: float) -> float | None:
+def hold_prefix(
+    conn: Connection, key: str, agent: AgentId, model: str, after: int, seconds: float, lasts: float
+) -> float | None:
     """Return None if the prefix is warm, 0 if the agent goes first, otherwise the seconds that it may still wait.
 
     ``key`` names the prefix and the model. ``after``: the newest row of the parent's in it. ``seconds``: how long the
     others wait if this agent goes first. ``lasts``: seconds that a server keeps what it has read.
     """
-    values = {"key": key, "agent": agent, "after": after, "seconds": seconds, "lasts": lasts}
+    values = {"key": key, "agent": agent, "model": model, "after": after, "seconds": seconds, "lasts": lasts}
     row = conn.execute(statement("prefixes.hold"), values).fetchone()
     return None if row is None or row[0] is None else float(row[0])
 

@@ -42,6 +42,8 @@ class Planned:
     output_usd: float | None = None
     address: str = ""
     """The model's server: its base URL. Bills are known by it."""
+    model: str | None = None
+    """The model that will be asked; None: the agent's own, which a person may have changed for its next turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,7 @@ def asked(planned: Planned) -> dict[str, Any]:
         "input_usd": planned.input_usd,
         "output_usd": planned.output_usd,
         "address": planned.address,
+        "model": planned.model,
     }
 
 
@@ -303,17 +306,18 @@ def book_call(conn: Connection, agent: AgentId, usage: Mapping[str, Any]) -> Non
 def reserve_retry(
     conn: Connection,
     lease: Lease,
+    model: str,
     last: tuple[int, float | None],
     every: tuple[int, float | None],
     unpriced: Sequence[Mapping[str, Any]] = (),
 ) -> bool:
-    """Reserve another attempt of a model call; return whether there was room for it under every cap.
+    """Reserve another attempt of a call of this model; return whether there was room for it under every cap.
 
     ``last`` and ``every``: tokens, and USD if known, that the last attempt and all attempts have used. ``unpriced``
     is the last one if its cost is not known, as the usage of a call has it.
     """
     used = {"tokens": last[0], "usd": last[1], "all_tokens": every[0], "all_usd": every[1], "unpriced": _json(unpriced)}
-    values = {"agent": lease.agent_id, "epoch": lease.epoch, **used}
+    values = {"agent": lease.agent_id, "epoch": lease.epoch, "model": model, **used}
     return scalar(conn, statement("steps.reserve_retry"), values, bool)
 
 

@@ -13,6 +13,7 @@ from agentmesh.llm.simulator.reply import Fault, FaultKind, ScriptedReply
 from agentmesh.llm.simulator.request import ChatRequestView
 from agentmesh.store import budgets, context, person
 from tests.fixtures.engine import Rig, call, do, once, say, when
+from tests.fixtures.worker_process import PROVIDER
 
 
 def cap(rig: Rig, tokens: int | None, agent: str | None = None) -> None:
@@ -40,6 +41,35 @@ def test_a_refused_call_ends_the_turn_and_it_goes_on_when_the_budget_is_raised(r
     rig.rest()
     assert rig.last() == ("done after all", None)
     assert len(rig.requests()) == 2
+
+
+def test_the_call_of_a_turn_with_another_model_is_reserved_by_that_one(rig: Rig):
+    reserved: list[int] = []
+    other = f"{PROVIDER}/other"
+    rig.know_bills(other)
+    rig.conn.execute("update agentmesh.model_bills set output_excess = 10 where model = %s", [other])
+    rig.fork("a")
+
+    def look(_view: ChatRequestView) -> ScriptedReply:
+        reserved.append(rig.one("select tokens from agentmesh.reservations where agent_id = %s", rig.root))
+        return do(call("list_agents"))
+
+    def change(view: ChatRequestView) -> ScriptedReply:
+        rig.db.run(person.set_model, rig.agent("root"), other)
+        return look(view)
+
+    def end(view: ChatRequestView) -> ScriptedReply:
+        rig.send("a", "root", "the next turn")
+        look(view)
+        return say("first")
+
+    rig.script("root", change, end, look, say("second"))
+    rig.worker()
+    rig.run()
+    assert [request.body["model"] for request in rig.requests()] == ["m", "m", "other", "other"]
+    before, same, after = reserved
+    assert before < same < 40_000
+    assert after > 320_000, "ten times as much"
 
 
 def test_the_parent_of_a_refused_agent_is_told_why(rig: Rig):

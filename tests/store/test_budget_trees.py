@@ -150,7 +150,7 @@ class History:
         every, lease = call.lost.plus(attempt), call.lease
         if how == "try again":
             last, all_ = ((each.input + each.output, float(each.usd)) for each in (attempt, every))
-            if self.mesh.run(steps.reserve_retry, lease, last, all_):
+            if self.mesh.run(steps.reserve_retry, lease, MODEL, last, all_):
                 call.lost = every
                 return
             how = "fail"

@@ -430,20 +430,22 @@ def test_another_attempt_is_reserved_beside_what_the_lost_ones_used(mesh: Mesh, 
     begin(mesh, a)
     begin(mesh, b)
     lease = mesh.lease(a)
-    assert mesh.run(steps.reserve_retry, lease, (700, None), (700, None))
+    assert mesh.run(steps.reserve_retry, lease, "demo/demo", (700, None), (700, None))
     assert reserved(mesh) == {"a": 1700, "b": 1000}
-    assert not mesh.run(steps.reserve_retry, lease, (301, None), (1001, None)), "with b's call it would not fit"
+    assert not mesh.run(steps.reserve_retry, lease, "demo/demo", (301, None), (1001, None)), (
+        "with b's call it would not fit"
+    )
     assert reserved(mesh) == {"a": 1700, "b": 1000}
-    assert mesh.run(steps.reserve_retry, lease, (300, None), (1000, None))
+    assert mesh.run(steps.reserve_retry, lease, "demo/demo", (300, None), (1000, None))
 
 
 def test_another_attempt_of_unknown_price_needs_as_much_as_the_last_one_cost(mesh: Mesh):
     cap(mesh, 0.25, "usd")
     begin(mesh, mesh.root)
     lease = mesh.lease(mesh.root)
-    assert mesh.run(steps.reserve_retry, lease, (10, 0.1), (10, 0.1))
+    assert mesh.run(steps.reserve_retry, lease, "demo/demo", (10, 0.1), (10, 0.1))
     assert budget(mesh).reserved_cost_usd == Decimal("0.2")
-    assert not mesh.run(steps.reserve_retry, lease, (10, 0.1), (20, 0.2))
+    assert not mesh.run(steps.reserve_retry, lease, "demo/demo", (10, 0.1), (20, 0.2))
 
 
 BILLS = "update agentmesh.model_bills set input_excess = 4, output_excess = 2, least_input = 10, even_usd = 0.001"
@@ -473,7 +475,7 @@ def test_an_attempt_of_unknown_cost_stays_reserved_at_what_it_is_booked_at(
     cap(mesh, 100, "usd")
     begin(mesh, mesh.root)
     first = budget(mesh).reserved_cost_usd
-    assert mesh.run(steps.reserve_retry, mesh.lease(mesh.root), (100, None), (100, None), [attempt])
+    assert mesh.run(steps.reserve_retry, mesh.lease(mesh.root), "demo/demo", (100, None), (100, None), [attempt])
     assert budget(mesh).reserved_cost_usd == first + usd
 
 
@@ -481,7 +483,7 @@ def test_another_attempt_without_a_reservation_of_its_own_is_held_by_no_cap(mesh
     cap(mesh, None)
     mesh.run(budgets.set_budget, mesh.session, Cap(None, None))
     begin(mesh, mesh.root)
-    assert mesh.run(steps.reserve_retry, mesh.lease(mesh.root), (10**9, None), (10**9, None))
+    assert mesh.run(steps.reserve_retry, mesh.lease(mesh.root), "demo/demo", (10**9, None), (10**9, None))
 
 
 def test_a_bill_is_that_of_the_last_attempt_and_all_are_booked(mesh: Mesh):
@@ -753,6 +755,22 @@ def test_bills_are_those_of_a_server_not_of_all_that_have_a_model_of_that_name(m
         reserved.append(budget(mesh).reserved_cost_usd)
     assert reserved[0] >= 10
     assert reserved[1] < 1
+
+
+def test_a_call_is_reserved_by_the_model_that_is_asked_not_by_that_of_the_next_turn(mesh: Mesh):
+    mesh.conn.execute("update agentmesh.model_bills set even_usd = 0.001")
+    cap(mesh, 1, "usd")
+    begin(mesh, mesh.root)
+    mesh.run(person.set_model, mesh.root, "demo/free")
+    asked = steps.Planned(answer_tokens=900, model="demo/demo")
+    assert begin(mesh, mesh.root, asked).granted.answer_tokens == 900
+    assert budget(mesh).reserved_cost_usd == Decimal("0.9")
+    attempt = {"input_tokens": 50, "output_tokens": 50, "estimated": False}
+    assert mesh.run(steps.reserve_retry, mesh.lease(mesh.root), "demo/demo", (100, None), (100, None), [attempt])
+    assert budget(mesh).reserved_cost_usd == 1
+    refused = begin(mesh, mesh.root, steps.Planned(4000, 1000, model="demo/demo")).granted.refused
+    assert refused is not None
+    assert "this one takes at least 1.256" in refused["error"]
 
 
 def test_a_child_is_refused_by_the_smallest_bill_of_its_model_at_any_server(mesh: Mesh):

@@ -6,13 +6,13 @@ import pytest
 
 from agentmesh.domain.ids import AgentId
 from agentmesh.store import prefixes
-from tests.fixtures.mesh import Mesh
+from tests.fixtures.mesh import MODEL, Mesh
 
 KEY, OTHER = "a" * 64, "b" * 64
 
 
 def hold(mesh: Mesh, agent: AgentId, key: str = KEY, *, seconds: float = 60.0, after: int = 0) -> float | None:
-    return mesh.run(prefixes.hold_prefix, key, agent, after, seconds, 300.0)
+    return mesh.run(prefixes.hold_prefix, key, agent, MODEL, after, seconds, 300.0)
 
 
 def test_one_goes_first_and_the_others_wait_until_it_is_warm(mesh: Mesh):
@@ -73,7 +73,7 @@ def test_a_parent_with_another_model_has_not_read_it(mesh: Mesh, column):
             " select %s, system_prompt || '!', tools from agentmesh.settings limit 1",
             [OTHER],
         )
-    mesh.conn.execute(f"update agentmesh.agents set {column} = %s where id = %s", [OTHER, child])
+    mesh.conn.execute(f"update agentmesh.agents set {column} = %s where id = %s", [OTHER, mesh.root])
     assert hold(mesh, child) == 0
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agentmesh.domain.ids import AgentId
-from agentmesh.store import agents, slots
-from tests.fixtures.mesh import Mesh
+from agentmesh.store import agents, person, slots
+from tests.fixtures.mesh import MODEL, Mesh
 
 KEY, OTHER = "a" * 64, "b" * 64
 
@@ -17,8 +17,17 @@ def team(mesh: Mesh) -> list[AgentId]:
     return [mesh.fork(mesh.root, f"agent-{n}", "work") for n in range(5)]
 
 
-def take(mesh: Mesh, agent: AgentId, key: str = KEY, *, tokens: int = 100, free: int = 2, patience: float = 60.0):
-    return mesh.run(slots.take_slot, agent, key, tokens, free, patience)
+def take(
+    mesh: Mesh,
+    agent: AgentId,
+    key: str = KEY,
+    *,
+    model: str = MODEL,
+    tokens: int = 100,
+    free: int = 2,
+    patience: float = 60.0,
+):
+    return mesh.run(slots.take_slot, agent, model, key, tokens, free, patience)
 
 
 def leave(mesh: Mesh, agent: AgentId) -> None:
@@ -117,9 +126,10 @@ def test_an_agent_that_asks_again_counts_once(mesh: Mesh, team):
 
 
 def test_a_model_of_another_server_does_not_matter(mesh: Mesh, team):
-    take(mesh, team[0], free=1)
-    mesh.conn.execute("update agentmesh.agents set model = 'other/m' where id = %s", [team[1]])
-    assert take(mesh, team[1], free=1) is None
+    mesh.run(person.set_model, team[0], "other/m")  # for its next turn
+    assert take(mesh, team[0], free=1) is None
+    assert take(mesh, team[1], OTHER, free=1) is not None
+    assert take(mesh, team[2], model="other/m", free=1) is None
 
 
 def test_who_waits_is_told_when_a_slot_is_free(mesh: Mesh, team):

@@ -1,5 +1,6 @@
 create function agentmesh.begin_step(agent uuid, caller agentmesh.caller, after bigint, results jsonb default null,
-  bytes bigint default 0, answer bigint default 32768, input_usd numeric default null, output_usd numeric default null, address text default '') returns jsonb
+  bytes bigint default 0, answer bigint default 32768, input_usd numeric default null, output_usd numeric default null, address text default '',
+  model text default null) returns jsonb
 language plpgsql set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 -- Locks the agent only if there are results or mail. Last of all it locks the row under which the session's model calls
 -- are reserved.
@@ -50,7 +51,7 @@ begin
   where s.id = me.session_id;
   refused := coalesce(case when its.in_task then agentmesh.task_refusal(me) end, agentmesh.limit_refusal(me, its.session));
   if refused is null then
-    reserved := agentmesh.reserve(me, its.session, address, bytes + octet_length(its.rows::text) - 2 + its.image_bytes, answer, input_usd, output_usd);
+    reserved := agentmesh.reserve(me, its.session, model, address, bytes + octet_length(its.rows::text) - 2 + its.image_bytes, answer, input_usd, output_usd);
     refused := reserved -> 'refused';
   end if;
   return jsonb_build_object('turn', me.turn, 'model', me.model, 'settings', me.settings_id, 'in_task', its.in_task, 'rows', its.rows,
@@ -82,7 +83,7 @@ end $$;
 comment on function agentmesh.read_mail_of_step is 'Turn mail into rows that a locked agent must see before its next model call.';
 
 create function agentmesh.begin_summary(agent uuid, caller agentmesh.caller, bytes bigint default 0,
-  answer bigint default 32768, input_usd numeric default null, output_usd numeric default null, address text default '') returns jsonb
+  answer bigint default 32768, input_usd numeric default null, output_usd numeric default null, address text default '', model text default null) returns jsonb
 language plpgsql as $$
 declare
   me agentmesh.agents;
@@ -96,7 +97,7 @@ begin
   if refused is not null then
     return jsonb_build_object('refused', refused);
   end if;
-  return agentmesh.reserve(me, session, address, bytes, answer, input_usd, output_usd);
+  return agentmesh.reserve(me, session, model, address, bytes, answer, input_usd, output_usd);
 end $$;
 
 comment on function agentmesh.begin_summary is 'Reserve the call for a summary that a person asked for; returns the result of reserve.';

@@ -1,4 +1,4 @@
-create function agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, address text, bytes bigint, answer bigint, listed_in numeric, listed_out numeric) returns jsonb
+create function agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, model text, address text, bytes bigint, answer bigint, listed_in numeric, listed_out numeric) returns jsonb
 language plpgsql set jit = off set enable_bitmapscan = off set enable_seqscan = off set enable_sort = off as $$
 #variable_conflict use_column
 -- It locks the session's usage row, after any agent's row. A call that must wait also locks the reservations that it
@@ -12,6 +12,7 @@ begin
   if session.max_tokens is null and session.max_cost_usd is null and not agentmesh.has_capped_agents(session.id) then
     return '{}';
   end if;
+  me.model := coalesce(reserve.model, me.model);  -- the agent's own may be the one of its next turn
   perform from agentmesh.session_usage u where u.session_id = session.id for no key update;
   if not found then
     insert into agentmesh.session_usage (session_id) values (session.id) on conflict do nothing;
@@ -52,9 +53,9 @@ begin
 end $$;
 
 comment on function agentmesh.reserve is
-  'Reserve a model call of the server at an address. Its request has so many bytes, and its answer may have so many tokens, at listed prices if there are some. Returns {"answer": limit of its tokens, null if nothing is capped}, {"waits": ''bill'' or ''room'' of other calls}, or {"refused": {error, hint}}.';
+  'Reserve a call of a model (null: the agent''s own) of the server at an address. Its request has so many bytes, and its answer may have so many tokens, at listed prices if there are some. Returns {"answer": limit of its tokens, null if nothing is capped}, {"waits": ''bill'' or ''room'' of other calls}, or {"refused": {error, hint}}.';
 
-create function agentmesh.reserve_retry(agent uuid, epoch bigint, last_tokens bigint, last_usd numeric, unpriced jsonb, all_tokens bigint, all_usd numeric) returns boolean
+create function agentmesh.reserve_retry(agent uuid, epoch bigint, model text, last_tokens bigint, last_usd numeric, unpriced jsonb, all_tokens bigint, all_usd numeric) returns boolean
 language plpgsql as $$
 #variable_conflict use_column
 -- It locks as reserve does. The reservation was for one attempt, and each lost one adds its use: so it covers them and
@@ -74,7 +75,7 @@ begin
   select * into session from agentmesh.sessions s where s.id = mine.session_id;
   mine.tokens := greatest(mine.tokens, reserve_retry.all_tokens) + reserve_retry.last_tokens;
   mine.cost_usd := greatest(mine.cost_usd, reserve_retry.all_usd, 0)
-    + coalesce(reserve_retry.last_usd, agentmesh.price_of(me.model, mine.address, reserve_retry.unpriced));
+    + coalesce(reserve_retry.last_usd, agentmesh.price_of(reserve_retry.model, mine.address, reserve_retry.unpriced));
   select bool_and(coalesce(c.tokens + c.reserved + mine.tokens <= c.max_tokens, true)
     and coalesce(c.cost_usd + c.reserved_usd + mine.cost_usd <= c.max_cost_usd, true))
   into fits from agentmesh.caps_of(me, session) c;
@@ -86,7 +87,7 @@ begin
 end $$;
 
 comment on function agentmesh.reserve_retry is
-  'Reserve another attempt of the model call of an agent, whose owner has this epoch. The last attempt has used last_tokens and last_usd, all so far all_tokens and all_usd (usd null if unknown). unpriced is the last one in the form of price_of, if its cost is unknown. Returns whether it fits under every cap; true if nothing is reserved, because nothing is capped.';
+  'Reserve another attempt of an agent''s call of this model; its owner has this epoch. The last attempt has used last_tokens and last_usd, all so far all_tokens and all_usd (usd null if unknown). unpriced is the last one in the form of price_of, if its cost is unknown. Returns whether it fits under every cap; true if nothing is reserved, because nothing is capped.';
 
 create function agentmesh.release_reservation(agent uuid) returns void
 language plpgsql as $$

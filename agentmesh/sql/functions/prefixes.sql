@@ -1,4 +1,4 @@
-create function agentmesh.hold_prefix(key text, agent uuid, after bigint, seconds double precision, lasts double precision) returns double precision
+create function agentmesh.hold_prefix(key text, agent uuid, model text, after bigint, seconds double precision, lasts double precision) returns double precision
 language plpgsql as $$
 #variable_conflict use_column
 -- Nothing that matters is lost with such a row: an agent that finds none goes first.
@@ -8,13 +8,13 @@ declare
 begin
   perform set_config('synchronous_commit', 'off', true);
   select * into me from agentmesh.agents a where a.id = hold_prefix.agent;
-  if agentmesh.has_read_prefix(me, after, lasts) then
+  if agentmesh.has_read_prefix(me, model, after, lasts) then
     return null;
   end if;
   -- In a loop, because the row may be removed in between.
   loop
     insert into agentmesh.prefixes as p (key, model, agent_id, held_until)
-    values (hold_prefix.key, me.model, me.id, clock_timestamp() + make_interval(secs => seconds))
+    values (hold_prefix.key, hold_prefix.model, me.id, clock_timestamp() + make_interval(secs => seconds))
     on conflict (key) do update set agent_id = excluded.agent_id, held_until = excluded.held_until, warm_at = null
     where p.held_until <= clock_timestamp() and (p.warm_at is null or p.warm_at < clock_timestamp() - make_interval(secs => lasts));
     if found then
@@ -31,19 +31,19 @@ begin
 end $$;
 
 comment on function agentmesh.hold_prefix is
-  'Return when an agent may call its model, whose server has to read this prefix first. Null: now, the server has read it within the last so many seconds (lasts). 0: now, and this agent goes first. Otherwise the seconds that it may still wait for another agent''s first token. after: the newest row of its parent''s that the prefix has, 0 without one.';
+  'Return when an agent may call a model, whose server has to read this prefix first. Null: now, the server has read it within the last so many seconds (lasts). 0: now, and this agent goes first. Otherwise the seconds that it may still wait for another agent''s first token. after: the newest row of its parent''s that the prefix has, 0 without one.';
 
-create function agentmesh.has_read_prefix(me agentmesh.agents, after bigint, lasts double precision) returns boolean
+create function agentmesh.has_read_prefix(me agentmesh.agents, model text, after bigint, lasts double precision) returns boolean
 language plpgsql stable as $$
 begin
   -- The parent's own calls begin alike if it has the same model and the same settings.
   return exists (
-    select from agentmesh.agents p where p.id = me.parent_id and p.model = me.model and p.settings_id = me.settings_id
+    select from agentmesh.agents p where p.id = me.parent_id and p.model = has_read_prefix.model and p.settings_id = me.settings_id
       and (select t.created_at from agentmesh.transcript t where t.agent_id = p.id and t.seq > after and t.kind = 'assistant' order by t.seq desc limit 1)
         > clock_timestamp() - make_interval(secs => lasts));
 end $$;
 
-comment on function agentmesh.has_read_prefix is 'Return whether the model of the parent has read the prefix with it, within the last so many seconds.';
+comment on function agentmesh.has_read_prefix is 'Return whether this model, as the parent''s, has read the prefix with it, within the last so many seconds.';
 
 create function agentmesh.warm_prefix(key text, agent uuid, is_warm boolean) returns void
 language plpgsql as $$

@@ -38,7 +38,7 @@ select agentmesh.summarize(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordi
 
 -- name: begin_summary
 -- Reserve the model call for a summary; return the budget's answer.
-select agentmesh.begin_summary(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(bytes)s, %(answer)s, %(input_usd)s::numeric, %(output_usd)s::numeric, %(address)s);
+select agentmesh.begin_summary(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(bytes)s, %(answer)s, %(input_usd)s::numeric, %(output_usd)s::numeric, %(address)s, %(model)s);
 
 -- name: filling
 -- The contents of an agent's context: parts in the order in which they are sent, with their rows and bytes.

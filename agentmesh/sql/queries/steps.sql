@@ -10,7 +10,7 @@ where a.id = %(agent)s and a.status = 'running' and a.worker_id = %(worker)s and
 -- name: begin_step
 -- Write results of the step before, read due mail, reserve the model call; return own rows after a seq, and what the
 -- budget allows.
-select agentmesh.begin_step(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(after)s, %(results)s, %(bytes)s, %(answer)s, %(input_usd)s::numeric, %(output_usd)s::numeric, %(address)s);
+select agentmesh.begin_step(%(agent)s, row(%(worker)s, %(epoch)s, %(seq)s, %(ordinal)s, %(note)s)::agentmesh.caller, %(after)s, %(results)s, %(bytes)s, %(answer)s, %(input_usd)s::numeric, %(output_usd)s::numeric, %(address)s, %(model)s);
 
 -- name: finish_step
 -- Store the model's answer, its calls and its usage; without calls the turn ends.
@@ -47,7 +47,7 @@ select agentmesh.book_lost_call(%(agent)s, %(usage)s);
 
 -- name: reserve_retry
 -- Reserve another attempt of a model call, if there is room for it.
-select agentmesh.reserve_retry(%(agent)s, %(epoch)s, %(tokens)s, %(usd)s::numeric, %(unpriced)s, %(all_tokens)s, %(all_usd)s::numeric);
+select agentmesh.reserve_retry(%(agent)s, %(epoch)s, %(model)s, %(tokens)s, %(usd)s::numeric, %(unpriced)s, %(all_tokens)s, %(all_usd)s::numeric);
 
 -- name: open_calls
 -- Calls of an agent without a result, in the order asked.

@@ -1,6 +1,6 @@
 -- A11: look and reserve, but not one after another: neither call sees what the other has reserved.
-create or replace function agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, address text, bytes bigint, answer bigint, listed_in numeric,
-  listed_out numeric) returns jsonb
+create or replace function agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, model text, address text, bytes bigint, answer bigint,
+  listed_in numeric, listed_out numeric) returns jsonb
 language plpgsql as $$
 declare
   mine record;

@@ -1,6 +1,6 @@
 -- A11: under the lock, but with what is used alone: a budget that is checked and not reserved.
-create or replace function agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, address text, bytes bigint, answer bigint, listed_in numeric,
-  listed_out numeric) returns jsonb
+create or replace function agentmesh.reserve(me agentmesh.agents, session agentmesh.sessions, model text, address text, bytes bigint, answer bigint,
+  listed_in numeric, listed_out numeric) returns jsonb
 language plpgsql as $$
 declare
   mine record;
