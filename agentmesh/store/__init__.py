@@ -14,6 +14,7 @@ All functions in the database, and every statement here that locks, follow this 
     the end of a turn {agent, parent}, after the session if the agent works on an item of a batch; a merge {who asked,
     source's, target's}, then both workspaces; everything else {the agent}; release of a worker {its agents}.
  5. Lock, then look in a new statement, then write. Facts about a locked row come from the locking statement.
- 6. Never FOR UPDATE or FOR SHARE on agents, sessions, workers; only ``claim`` skips locked rows.
+ 6. Never FOR UPDATE or FOR SHARE on agents, sessions, workers. Only what looks again later skips locked rows: claim,
+    timers, sweeps.
  7. A caller that runs an agent proves it by worker and epoch (``fence``); claim and release raise the epoch.
 """

@@ -12,6 +12,7 @@ from agentmesh.domain.ids import AgentId
 from agentmesh.domain.states import AgentStatus
 from agentmesh.domain.timers import When
 from agentmesh.store import timers, workers
+from tests.fixtures.blocking import Stage
 from tests.fixtures.mesh import Mesh
 from tests.store.test_timers import later, make_due, state, tick
 
@@ -51,6 +52,18 @@ def test_it_rings_wakes_and_is_due_again_in_one_commit(mesh: Mesh):
         "select m.xmin = t.xmin from agentmesh.mail m, agentmesh.timers t where m.recipient = %s and t.mail_id = m.id",
         a,
     )
+
+
+def test_timers_of_an_agent_that_somebody_holds_keep_nobody_elses_from_ringing(mesh: Mesh, stage: Stage):
+    held, free = mesh.fork(mesh.root, "held"), mesh.fork(mesh.root, "free")
+    for _ in range(20):
+        make_due(mesh, later(mesh, held, When(cron=MINUTES)), ago=60)
+    make_due(mesh, later(mesh, free, When(cron=MINUTES)))
+    stage.holder.execute("select from agentmesh.agents where id = %s for no key update", [held])
+    assert mesh.run(timers.ring_crons) == 1
+    assert (mesh.unread(free), mesh.unread(held)) == (["remember"], [])
+    stage.holder.rollback()
+    assert mesh.run(timers.ring_crons) == 20
 
 
 def test_the_tick_of_a_database_alone_leaves_it(mesh: Mesh):

@@ -27,6 +27,7 @@ from agentmesh.domain.states import AgentStatus
 from agentmesh.domain.timers import When
 from agentmesh.store import images, sessions, timers, workers
 from agentmesh.store.call import Lease
+from tests.fixtures.blocking import Stage
 from tests.fixtures.mesh import Mesh, entry, unknown
 from tests.fixtures.pictures import png
 
@@ -108,6 +109,20 @@ def test_of_two_workers_one_rings_it_and_a_crash_before_the_commit_loses_nothing
         other.execute("commit")
     assert mesh.one("select agentmesh.ring_timers()") == 0
     assert mesh.unread(a) == ["remember"]
+
+
+def test_timers_of_an_agent_that_somebody_holds_keep_nobody_elses_from_ringing(mesh: Mesh, stage: Stage):
+    held, free = mesh.fork(mesh.root, "held"), mesh.fork(mesh.root, "free")
+    for _ in range(20):
+        make_due(mesh, later(mesh, held, When(after=600)), ago=60)
+    timer = later(mesh, free, When(after=600))
+    make_due(mesh, timer)
+    stage.holder.execute("select from agentmesh.agents where id = %s for no key update", [held])
+    tick(mesh)
+    assert (state(mesh, timer), mesh.unread(held)) == ("rung", [])
+    stage.holder.rollback()
+    tick(mesh)
+    assert len(mesh.unread(held)) == 20
 
 
 def test_it_ends_with_its_recipient_its_sender_and_its_session(mesh: Mesh):

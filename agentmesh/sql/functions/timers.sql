@@ -134,22 +134,20 @@ create function agentmesh.ring_timers(most integer default 20) returns integer
 language plpgsql
 set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
--- It waits for no lock: rows that another transaction holds are left for the next tick. Agents come first, so that a timer
--- whose recipient is being killed is not looked at; then each timer is looked at again under its own lock.
+-- It waits for no lock: rows that another transaction holds are left for the next tick, and others take their place in
+-- this one. Agents come first, so that a timer whose recipient is being killed is not looked at; then each timer is
+-- looked at again under its own lock.
 declare
   now constant timestamptz := clock_timestamp();  -- a constant: an index is not searched for a clock that goes on
-  recipients uuid[] := array(select t.recipient from agentmesh.timers t where t.ended_at is null and t.cron is null and t.due_at <= now
-                             order by t.due_at limit ring_timers.most);
   one agentmesh.agents;
   due agentmesh.timers;
   rung integer := 0;
 begin
-  if cardinality(recipients) = 0 then
-    return 0;
-  end if;
   perform agentmesh.require_read_committed();
   for one in
-    select * from agentmesh.agents a where a.id = any (recipients) and a.status <> 'dead' order by a.id for no key update skip locked
+    select a.* from (select t.recipient, min(t.due_at) as due_at from agentmesh.timers t where t.ended_at is null and t.cron is null and t.due_at <= now
+                     group by t.recipient) d
+    join agentmesh.agents a on a.id = d.recipient and a.status <> 'dead' order by d.due_at limit ring_timers.most for no key update of a skip locked
   loop
     for due in
       select * from agentmesh.timers t where t.recipient = one.id and t.ended_at is null and t.cron is null and t.due_at <= now

@@ -8,9 +8,12 @@ select agentmesh.send_later(%(sender)s, %(recipient)s, %(body)s, %(at)s, %(after
 select clock_timestamp();
 
 -- name: due_crons
--- Timers of cron expressions that are due, the oldest first, and the time.
-select id, cron, due_at, greatest(due_at, statement_timestamp()) as now from agentmesh.timers
-where ended_at is null and cron is not null and due_at <= statement_timestamp() order by due_at, id limit 20;
+-- Timers of cron expressions that are due, the oldest first, and the time. Without those of agents that somebody holds:
+-- the locks end with this statement, and ring_cron looks again.
+select t.id, t.cron, t.due_at, greatest(t.due_at, statement_timestamp()) as now
+from agentmesh.timers t cross join lateral (select from agentmesh.agents a where a.id = t.recipient for no key update skip locked) free
+where t.ended_at is null and t.cron is not null and t.due_at <= statement_timestamp()
+order by t.due_at, t.id limit 20;
 
 -- name: ring_cron
 -- Turn such a timer into mail, unless another worker has; return the mails.
