@@ -52,7 +52,7 @@ begin
   grant insert (session_id, agent_id, seq, ordinal, kind, tool, arguments, reason, rules, question, options, agents, covers) on agentmesh.requests to agentmesh_worker;
   grant update (title, attended, tree_version) on agentmesh.sessions to agentmesh_worker;
   grant update (backend_pid, seen_at, lost_at, back_at, server_started_at, ended_at, endpoints) on agentmesh.workers to agentmesh_worker;
-  grant update (status, model, settings_id, inherits, turn, started_turn, turn_calls, turn_began, interrupt_turn, interrupted_by, halted, compact_turn, held_mail, owes_report, owed_seq, agent_wakes, ended_seq, ended_as, unseen,
+  grant update (status, model, settings_id, former_settings, inherits, turn, started_turn, turn_calls, turn_began, interrupt_turn, interrupted_by, halted, compact_turn, held_mail, owes_report, owed_seq, agent_wakes, ended_seq, ended_as, unseen,
     worker_id, epoch, queued_at, tool_calls, model_calls, input_tokens, output_tokens, cached_tokens, cost_usd, unpriced_calls,
     died_at, killed_by, reaped_at, lines_added, lines_removed, holds_lease) on agentmesh.agents to agentmesh_worker;
   grant update (state, path, host, os_user, repository, problem, base, head, ready_at, removed_at) on agentmesh.workspaces to agentmesh_worker;

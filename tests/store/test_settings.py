@@ -65,16 +65,42 @@ def test_settings_that_a_running_agents_worker_may_be_about_to_read_stay(mesh: M
     assert SECRET in prompts(mesh)
 
 
+def change_while_it_works(mesh: Mesh, agent: AgentId) -> None:
+    """Let a person change an agent's prompt twice before its turn ends."""
+    mesh.begin(agent)
+    mesh.run(person.set_settings, agent, system_prompt="first", what="x")
+    mesh.run(person.set_settings, agent, system_prompt="second", what="x")
+    mesh.answer(agent)
+
+
+def test_what_an_agent_had_while_it_worked_is_gone_with_the_session(mesh: Mesh):
+    others = prompts(mesh)
+    root = session_with(mesh.conn)
+    change_while_it_works(mesh, root)
+    assert prompts(mesh) - others == {SECRET, "first", "second"}
+    delete(mesh, root)
+    assert prompts(mesh) == others
+
+
+def test_what_an_agent_had_while_it_worked_is_gone_when_it_is_changed_at_rest(mesh: Mesh):
+    root = session_with(mesh.conn)
+    change_while_it_works(mesh, root)
+    mesh.run(person.set_settings, root, system_prompt="third", what="x")
+    assert not {SECRET, "first", "second"} & prompts(mesh)
+    assert mesh.one("select former_settings from agentmesh.agents where id = %s", root) is None
+
+
 def test_a_session_that_expires_takes_its_prompts_along(mesh: Mesh):
     root = session_with(mesh.conn)
     child = mesh.fork(root, "child", None)
-    mesh.run(person.set_settings, child, system_prompt="of the child", what="x")
+    change_while_it_works(mesh, child)
+    mesh.run(person.set_settings, mesh.fork(child, "another"), system_prompt="of the child", what="x")
     session = mesh.session_of(root)
     age(mesh.conn, session)
     assert mesh.run(sessions.begin_erasing, session, 90 * DAY)
     while mesh.run(sessions.erase_some, session, 100):
         pass
-    assert "of the child" not in prompts(mesh)
+    assert not {"of the child", "first", "second"} & prompts(mesh)
     mesh.run(sessions.delete_session, session)
     assert SECRET not in prompts(mesh)
 

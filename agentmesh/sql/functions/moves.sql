@@ -138,7 +138,7 @@ begin
   perform from agentmesh.sessions s where s.id = it.session_id for update;
   perform from agentmesh.agents a where a.session_id = it.session_id order by a.id for update;
   perform agentmesh.require_at_rest(it.session_id);
-  settings := array(select distinct a.settings_id from agentmesh.agents a where a.session_id = it.session_id);
+  settings := array(select distinct unnest(a.former_settings || a.settings_id) from agentmesh.agents a where a.session_id = it.session_id);
   delete from agentmesh.reservations r where r.session_id = it.session_id;
   delete from agentmesh.slots l where l.agent_id in (select a.id from agentmesh.agents a where a.session_id = it.session_id);
   delete from agentmesh.prefixes p where p.agent_id in (select a.id from agentmesh.agents a where a.session_id = it.session_id);

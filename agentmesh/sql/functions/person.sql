@@ -135,9 +135,12 @@ begin
   select * into now_is from agentmesh.settings s where s.id = me.settings_id;
   now_is.system_prompt := coalesce(set_settings.system_prompt, now_is.system_prompt);
   now_is.tools := coalesce(set_settings.tools, now_is.tools);
-  update agentmesh.agents a set settings_id = agentmesh.keep_settings(now_is.system_prompt, now_is.tools) where a.id = me.id;
-  if me.status = 'idle' then  -- otherwise its worker may be about to read them
-    perform agentmesh.forget_settings(array[me.settings_id]);
+  me.former_settings := me.former_settings || me.settings_id;
+  update agentmesh.agents a set settings_id = agentmesh.keep_settings(now_is.system_prompt, now_is.tools),
+    former_settings = case when me.status <> 'idle' then me.former_settings end  -- its worker may be about to read them
+  where a.id = me.id;
+  if me.status = 'idle' then
+    perform agentmesh.forget_settings(me.former_settings);
   end if;
   perform agentmesh.append_and_tell(me, 'event', jsonb_build_object('event', 'settings',
     'text', what || ', from the next turn on; the provider''s cache is lost'));

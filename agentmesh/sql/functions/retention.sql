@@ -84,8 +84,9 @@ begin
   end if;
   with gone as (delete from agentmesh.agents x where x.ctid = any (array(
       select a.ctid from agentmesh.agents a where a.session_id = erase_some.session and a.parent_id is not null
-        and not exists (select from agentmesh.agents c where c.parent_id = a.id) limit greatest(erase_some.most / 50, 1))) returning settings_id)
-  select count(*), array_agg(distinct g.settings_id) into erased, settings from gone g;
+        and not exists (select from agentmesh.agents c where c.parent_id = a.id) limit greatest(erase_some.most / 50, 1)))
+      returning x.former_settings || x.settings_id as settings)
+  select count(*), (select array_agg(distinct s) from gone g, unnest(g.settings) s) into erased, settings from gone;
   perform agentmesh.forget_settings(settings);
   return erased;
 end $$;

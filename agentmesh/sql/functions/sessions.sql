@@ -72,7 +72,7 @@ begin
   perform agentmesh.require_read_committed();
   perform agentmesh.require_session(agentmesh.lock_session(session), session);
   perform agentmesh.lock_agents(array(select a.id from agentmesh.agents a where a.session_id = session));
-  settings := array(select distinct a.settings_id from agentmesh.agents a where a.session_id = session);
+  settings := array(select distinct unnest(a.former_settings || a.settings_id) from agentmesh.agents a where a.session_id = session);
   select string_agg(agentmesh.label(a), ', ' order by a.created_at) into busy from agentmesh.agents a where a.session_id = session and a.status = 'running';
   if busy is not null then
     perform agentmesh.refuse('AM017', 'agents of the session are running: ' || busy, 'End it first: agentmesh sessions end ' || session);
@@ -85,7 +85,7 @@ begin
   perform agentmesh.forget_settings(settings);
 end $$;
 
-comment on function agentmesh.delete_session is 'Erase a session and all its rows, and the settings that only its agents had; refused while one of its agents runs.';
+comment on function agentmesh.delete_session is 'Erase a session and all its rows, and the settings that only its agents have or had; refused while one of its agents runs.';
 
 create function agentmesh.rename_session(session uuid, title text) returns void
 language plpgsql as $$
