@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pygit2
 
@@ -12,11 +12,14 @@ from agentmesh.git.opening import repository_of, told
 from agentmesh.git.where import Place
 
 
-def blame(place: Place, versions: Sequence[tuple[str, str]], path: str) -> list[BlameLine]:
+def blame(
+    place: Place, versions: Sequence[tuple[str, str]], path: str, returning: Collection[str] = ()
+) -> list[BlameLine]:
     """Return the lines of ``path`` in the newest version, each with the label of the version that brought it.
 
     ``versions`` are labels and trees, oldest first; a tree that is no longer there is skipped. Lines that the oldest
     one has get None as label, since it is not known who wrote them. Empty if the newest version has no such text file.
+    ``returning`` are the labels of versions that bring files back: what an earlier version had is as it was there.
     """
     with told("read the versions of a file"):
         repository = repository_of(place)
@@ -26,12 +29,16 @@ def blame(place: Place, versions: Sequence[tuple[str, str]], path: str) -> list[
             return []
         lines: list[str | None] = []
         before: pygit2.Blob | None = None
+        known: dict[pygit2.Oid | None, list[str | None]] = {}
         for at, (label, blob) in enumerate(found):
             if at == 0:
                 lines = [None] * len(_split(blob))
+            elif label in returning and _id(blob) in known:
+                lines = known[_id(blob)]
             elif _id(blob) != _id(before):
                 lines = _carried(lines, before, blob, label)
             before = blob
+            known[_id(blob)] = lines
         return [BlameLine(text, label) for text, label in zip(_split(before), lines, strict=True)]
 
 

@@ -60,7 +60,8 @@ def _lines(workspaces: Workspaces, place: Place, of: UUID, path: str, upto: int 
 
     found = workspaces.database.run(store.versions, of, storable(path), upto, idempotent=True)
     versions = {str(one.id): one for one in found}
-    blamed = blaming.blame(place, [(str(one.id), one.tree) for one in found], path)
+    returning = {str(one.id) for one in found if one.kind in ("undo", "redo")}
+    blamed = blaming.blame(place, [(str(one.id), one.tree) for one in found], path, returning)
     lines = [Line(one.text, versions.get(one.label or "")) for one in blamed]
     for merge in {one.by for one in lines if one.by and one.by.source and one.by.kind == "merge"}:
         if deep and merge.source:

@@ -20,6 +20,7 @@ from agentmesh.store import agents, moves, snapshots, transcript
 from agentmesh.store import workspaces as rows
 from agentmesh.store.tx import Database
 from agentmesh.workspace import merging, undo
+from agentmesh.workspace.blame import blame
 from agentmesh.workspace.results import Later, MergeStatus, UndoStatus
 from agentmesh.workspace.workspaces import Workspaces
 from tests.fixtures.database import NewDatabase
@@ -356,6 +357,18 @@ def test_a_merge_is_undone_and_merged_again(grove: Rig):
     assert undo.redo(here(rig), rig.agent("root"), conversation=False).merges == ("child",)
     assert (rig.workdir / "made.txt").exists()
     assert merging.merge(here(rig), child).status is MergeStatus.NOTHING
+
+
+def test_blame_names_who_wrote_a_line_also_after_an_undo_and_a_redo(grove: Rig):
+    rig = grove
+    with_child(rig, edit("a.txt", "of the child\n"))
+    merging.merge(here(rig), rig.agent("child"))
+    written = blame(here(rig), rig.root, "a.txt")
+    assert [(line.text, line.agent_id) for line in written] == [("of the child", rig.agent("child"))]
+    assert undo.undo(here(rig), rig.root).status is UndoStatus.DONE
+    assert [(line.text, line.by) for line in blame(here(rig), rig.root, "a.txt")] == [("not committed", None)]
+    assert undo.redo(here(rig), rig.root, conversation=False).status is UndoStatus.DONE
+    assert blame(here(rig), rig.root, "a.txt") == written
 
 
 @pytest.mark.parametrize("later", [(), (edit("later.txt", "later\n"),)], ids=["words", "files"])
