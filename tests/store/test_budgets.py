@@ -155,6 +155,33 @@ def test_a_server_that_bills_more_than_the_list_is_reserved_as_much(mesh: Mesh):
     assert budget(mesh).reserved_cost_usd == Decimal("0.12")
 
 
+def test_a_server_that_bills_in_a_wrong_unit_stops_no_call_that_has_no_cap_in_money(mesh: Mesh):
+    cap(mesh, None, "usd")
+    learn(mesh, input_tokens=10, output_tokens=10, cost_usd=100_000)
+    assert allowed(mesh, mesh.root, steps.Planned(400, 32_768)) == 32_768
+    assert mesh.run(steps.reserve_retry, mesh.lease(mesh.root), "demo/demo", (10, 99_999_999), (10, 99_999_999))
+    assert budget(mesh).reserved_cost_usd == 99_999_999
+
+
+def test_what_has_cost_more_than_can_be_stored_stops_no_call(mesh: Mesh):
+    cap(mesh, None, "usd")
+    for _ in range(32):  # then a call moves them into one sum
+        mesh.conn.execute("insert into agentmesh.bookings values (%s, 0, 99000000)", [mesh.session])
+    mesh.conn.execute("update agentmesh.agents set cost_usd = 99000000")
+    learn(mesh, input_tokens=10, output_tokens=10, cost_usd=1_000_000)
+    assert mesh.one("select cost_usd from agentmesh.agents") == 99_999_999
+    begin(mesh, mesh.root)
+    assert mesh.one("select cost_usd from agentmesh.session_usage") == 99_999_999
+
+
+def test_many_calls_of_less_than_half_a_millionth_are_not_free(mesh: Mesh):
+    for _ in range(20):
+        learn(mesh, input_tokens=10, output_tokens=10, cost_usd=4.4e-7)
+    learn(mesh, input_tokens=10, output_tokens=10, cost_usd=0.1 + 0.2)
+    assert budget(mesh).cost_usd == Decimal("0.30002"), "and what binary fractions lack is nothing"
+    assert mesh.one("select sum(cost_usd) from agentmesh.model_calls") == Decimal("0.30002")
+
+
 def test_an_unknown_price_reserves_no_money(mesh: Mesh):
     cap(mesh, 0.01, "usd")
     learn(mesh, input_tokens=1000, cost_usd=None)

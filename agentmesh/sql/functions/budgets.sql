@@ -45,7 +45,7 @@ begin
   -- Only now and then: summing some rows costs less than moving one.
   if (select count(*) from (select from agentmesh.bookings b where b.session_id = session.id limit 32) newest) = 32 then
     with moved as (delete from agentmesh.bookings b where b.session_id = session.id returning b.tokens, b.cost_usd)
-    update agentmesh.session_usage u set tokens = u.tokens + m.tokens, cost_usd = u.cost_usd + m.cost_usd
+    update agentmesh.session_usage u set tokens = u.tokens + m.tokens, cost_usd = agentmesh.storable_usd(u.cost_usd + m.cost_usd)
     from (select sum(tokens) as tokens, sum(cost_usd) as cost_usd from moved) m
     where u.session_id = session.id and m.tokens is not null;
   end if;
@@ -74,8 +74,8 @@ begin
   select * into me from agentmesh.agents a where a.id = reserve_retry.agent;
   select * into session from agentmesh.sessions s where s.id = mine.session_id;
   mine.tokens := greatest(mine.tokens, reserve_retry.all_tokens) + reserve_retry.last_tokens;
-  mine.cost_usd := greatest(mine.cost_usd, reserve_retry.all_usd, 0)
-    + coalesce(reserve_retry.last_usd, agentmesh.price_of(reserve_retry.model, mine.address, reserve_retry.unpriced));
+  mine.cost_usd := agentmesh.storable_usd(greatest(mine.cost_usd, reserve_retry.all_usd, 0)
+    + coalesce(reserve_retry.last_usd, agentmesh.price_of(reserve_retry.model, mine.address, reserve_retry.unpriced)));
   select bool_and(coalesce(c.tokens + c.reserved + mine.tokens <= c.max_tokens, true)
     and coalesce(c.cost_usd + c.reserved_usd + mine.cost_usd <= c.max_cost_usd, true))
   into fits from agentmesh.caps_of(me, session) c;
@@ -88,6 +88,14 @@ end $$;
 
 comment on function agentmesh.reserve_retry is
   'Reserve another attempt of an agent''s call of this model; its owner has this epoch. The last attempt has used last_tokens and last_usd, all so far all_tokens and all_usd (usd null if unknown). unpriced is the last one in the form of price_of, if its cost is unknown. Returns whether it fits under every cap; true if nothing is reserved, because nothing is capped.';
+
+create function agentmesh.storable_usd(usd numeric) returns numeric
+language sql immutable as $$
+  select case when usd > 99999999 then 99999999 else round(usd, 6) end
+$$;
+
+comment on function agentmesh.storable_usd is
+  'An amount in USD as its columns store it. Above the largest cap, of ten million, more makes no difference. So a server that bills in a wrong unit stops no call.';
 
 create function agentmesh.release_reservation(agent uuid) returns void
 language plpgsql as $$
@@ -221,7 +229,7 @@ begin
   allowed := weigh.answer;
   is_first := rate.model is null;
   tokens := agentmesh.most_tokens(rate, billed, allowed);
-  cost_usd := round(agentmesh.most_usd(rate, billed, allowed), 6);
+  cost_usd := agentmesh.storable_usd(agentmesh.most_usd(rate, billed, allowed));
   -- Usually there is room even if every reservation counted: then no agent has to be looked up.
   select coalesce(sum(x.tokens), 0) as tokens, coalesce(sum(x.cost_usd), 0) as cost_usd, coalesce(bool_or(x.is_first), false) as is_first into used
   from (select u.tokens, u.cost_usd, false as is_first from agentmesh.session_usage u where u.session_id = session.id
@@ -258,7 +266,7 @@ begin
   end if;
   allowed := greatest(allowed, 0);
   tokens := agentmesh.most_tokens(rate, billed, allowed);
-  cost_usd := round(agentmesh.most_usd(rate, billed, allowed), 6);
+  cost_usd := agentmesh.storable_usd(agentmesh.most_usd(rate, billed, allowed));
 end $$;
 
 comment on function agentmesh.weigh is
@@ -356,6 +364,7 @@ declare
   used record;
   me record;
   mine agentmesh.reservations;
+  booked numeric;  -- a millionth of a USD at least, if it cost anything
 begin
   select coalesce(u.input_tokens, 0) as input_tokens, coalesce(u.output_tokens, 0) as output_tokens,
     least(coalesce(u.cached_tokens, 0), coalesce(u.input_tokens, 0)) as cached_tokens, coalesce(u.estimated, false) as estimated,
@@ -365,13 +374,14 @@ begin
     estimated boolean, cost_usd numeric, latency_ms integer, first_token_ms integer, finish_reason text, error text,
     input_usd numeric, cached_usd numeric, output_usd numeric, earlier jsonb, unpriced jsonb, nonce uuid);
   if used.unpriced is not null then
-    select round(agentmesh.price_of(coalesce(used.model, a.model), r.address, used.unpriced), 6) into used.guessed_usd
+    select agentmesh.price_of(coalesce(used.model, a.model), r.address, used.unpriced) into used.guessed_usd
     from agentmesh.agents a left join agentmesh.reservations r on r.agent_id = a.id where a.id = agent;
     used.cost_usd := coalesce(used.cost_usd + used.guessed_usd, nullif(used.guessed_usd, 0));
   end if;
+  booked := agentmesh.storable_usd(agentmesh.round_up(round(used.cost_usd, 9), 6));  -- up: many cheap calls are not free
   update agentmesh.agents a set model_calls = a.model_calls + 1, input_tokens = a.input_tokens + used.input_tokens,
     output_tokens = a.output_tokens + used.output_tokens, cached_tokens = a.cached_tokens + used.cached_tokens,
-    cost_usd = a.cost_usd + coalesce(used.cost_usd, 0), unpriced_calls = a.unpriced_calls + case when used.cost_usd is null then 1 else 0 end
+    cost_usd = agentmesh.storable_usd(a.cost_usd + coalesce(booked, 0)), unpriced_calls = a.unpriced_calls + case when used.cost_usd is null then 1 else 0 end
   where a.id = agent returning a.session_id, a.turn, a.model, a.epoch into me;
   if not found then
     return;
@@ -379,9 +389,9 @@ begin
   insert into agentmesh.model_calls (agent_id, turn, model, input_tokens, output_tokens, cached_tokens, estimated, cost_usd, latency_ms,
     first_token_ms, finish_reason, error, nonce)
   values (agent, least(used.turn, me.turn), coalesce(used.model, me.model), used.input_tokens, used.output_tokens, used.cached_tokens, used.estimated,
-    used.cost_usd, used.latency_ms, used.first_token_ms, used.finish_reason, used.error, used.nonce);
+    booked, used.latency_ms, used.first_token_ms, used.finish_reason, used.error, used.nonce);
   insert into agentmesh.bookings (session_id, tokens, cost_usd)
-  values (me.session_id, used.input_tokens - used.cached_tokens + used.output_tokens, coalesce(used.cost_usd, 0));
+  values (me.session_id, used.input_tokens - used.cached_tokens + used.output_tokens, coalesce(booked, 0));
   if not ends then
     return;
   end if;
