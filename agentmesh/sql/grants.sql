@@ -22,7 +22,7 @@ begin
     grant insert on agentmesh.arrival_rows to agentmesh_person;
     grant insert on agentmesh.sessions to agentmesh_person;
     grant delete on agentmesh.model_bills to agentmesh_person;
-    grant update (permission_mode, rules, max_tokens, max_cost_usd, endpoints, leases, max_depth, max_children, max_agents, max_living, ask_agents, max_unread, max_spawns, max_turns, max_turn_seconds, deadline, pinned, ended_at) on agentmesh.sessions to agentmesh_person;
+    grant update (permission_mode, rules, max_tokens, max_cost_usd, endpoints, leases, max_depth, max_children, max_agents, max_living, ask_agents, max_unread, max_spawns, max_turns, max_turn_seconds, deadline, limits_set_at, pinned, ended_at) on agentmesh.sessions to agentmesh_person;
     grant update (max_tokens, max_cost_usd, name, workspace_id) on agentmesh.agents to agentmesh_person;
   end if;
 end $$;

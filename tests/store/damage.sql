@@ -16,6 +16,9 @@ update sessions set ended_at = now();
 update sessions set max_depth = 0;
 
 -- breaks: limits_hold
+update sessions set max_depth = 0, limits_set_at = created_at;
+
+-- breaks: limits_hold
 update sessions set max_children = 1;
 
 -- breaks: limits_hold

@@ -24,6 +24,7 @@ from agentmesh.domain.ids import SessionId
 from agentmesh.store import agents, limits
 from agentmesh.store.errors import translated
 from tests.fixtures.blocking import sqlstate
+from tests.fixtures.invariants import violations
 from tests.fixtures.mesh import Mesh
 
 pytestmark = pytest.mark.only_rows
@@ -194,6 +195,14 @@ def test_mailbox_limit_is_exact_when_many_send_at_once(mesh: Mesh, database_url:
 
     with ThreadPoolExecutor(6) as threads:
         assert sum(threads.map(send_five, range(6))) == 7
+
+
+@pytest.mark.parametrize("limit", ["max_depth", "max_children", "max_living"])
+def test_a_limit_below_what_there_is_breaks_no_rule(mesh: Mesh, limit: str):
+    for name in ("a", "b"):
+        mesh.fork(mesh.fork(mesh.root, name, "work"), f"{name}-child", "work")
+    mesh.run(limits.set_limits, mesh.session, {limit: 1})
+    assert violations(mesh.conn) == []
 
 
 def test_made_agents_are_limited_exactly_when_many_fork_at_once(mesh: Mesh):

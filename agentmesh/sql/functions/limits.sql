@@ -97,7 +97,7 @@ begin
     perform agentmesh.lock_session(set_limits.session);
     perform agentmesh.lock_agents(agentmesh.asking(set_limits.session));
   end if;
-  update agentmesh.sessions s set
+  update agentmesh.sessions s set limits_set_at = clock_timestamp(),
     max_depth = coalesce((changes ->> 'max_depth')::integer, s.max_depth),
     max_children = coalesce((changes ->> 'max_children')::integer, s.max_children),
     max_agents = coalesce((changes ->> 'max_agents')::integer, s.max_agents),

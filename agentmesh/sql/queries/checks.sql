@@ -24,25 +24,26 @@ select a.session_id, a.id, a.name, 'its session has ended'
 from agentmesh.agents a join agentmesh.sessions s on s.id = a.session_id where a.status <> 'dead' and s.ended_at is not null;
 
 -- name: limits_hold
--- No agent is deeper or has more children than allowed, and no session has more agents than allowed.
+-- No agent that came after the limits were last changed is deeper than allowed, or was one child or one agent of its session too many.
 select a.session_id, a.id as agent_id, a.name, format('is at depth %%s, the limit is %%s', a.depth, s.max_depth) as detail
-from agentmesh.agents a join agentmesh.sessions s on s.id = a.session_id where a.depth > s.max_depth and a.status <> 'dead'
+from agentmesh.agents a join agentmesh.sessions s on s.id = a.session_id 
+where a.depth > s.max_depth and a.status <> 'dead' and a.created_at > coalesce(s.limits_set_at, '-infinity')
 union all
 select p.session_id, p.id, p.name, format('has %%s living children, the limit is %%s', c.n, s.max_children)
 from (
-  select a.parent_id, count(*) as n from agentmesh.agents a
+  select a.parent_id, count(*) as n, max(a.created_at) as newest from agentmesh.agents a
   where a.status <> 'dead' and (not a.clean or exists (select from agentmesh.tasks t where t.child = a.id and t.ended_at is null))
   group by a.parent_id) c
 join agentmesh.agents p on p.id = c.parent_id join agentmesh.sessions s on s.id = p.session_id
-where c.n > s.max_children
+where c.n > s.max_children and c.newest > coalesce(s.limits_set_at, '-infinity')
 union all
 select s.id, s.root_id, 'root', format('its session has %%s living agents, the limit is %%s', c.n, agentmesh.most_living(s))
 from (
-  select a.session_id, count(*) as n from agentmesh.agents a
+  select a.session_id, count(*) as n, max(a.created_at) as newest from agentmesh.agents a
   where a.status <> 'dead' and (not a.clean or exists (select from agentmesh.tasks t where t.child = a.id and t.ended_at is null))
   group by a.session_id) c
 join agentmesh.sessions s on s.id = c.session_id
-where c.n > agentmesh.most_living(s);
+where c.n > agentmesh.most_living(s) and c.newest > coalesce(s.limits_set_at, '-infinity');
 
 -- name: rights_only_shrink
 -- A fork has its parent's permissions; an agent of a type has its parent's rules in addition to its own.
