@@ -16,6 +16,7 @@ from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.states import AgentStatus
 from agentmesh.store import budgets, person, sessions, steps, workers
 from agentmesh.store.call import Lease
+from tests.fixtures.blocking import Stage
 from tests.fixtures.invariants import violations
 from tests.fixtures.mesh import Mesh
 
@@ -349,6 +350,20 @@ def ends(mesh: Mesh, how: str, lease: Lease) -> None:
             mesh.run(workers.release, mesh.worker)
         case "the session ended":
             mesh.run(sessions.end_session, mesh.session)
+
+
+def test_what_was_reserved_just_as_its_agent_died_stays_only_until_it_matters(mesh: Mesh, stage: Stage):
+    a, b = mesh.fork(mesh.root, "a", "work"), mesh.fork(mesh.root, "b", "work")
+    lease = mesh.begin(a)  # its mail is read: the next begin locks no agent
+    mesh.conn.execute("delete from agentmesh.reservations")
+    steps.begin_step(stage.holder, lease, 2**62, planned=SHORT)
+    mesh.kill(a)
+    stage.holder.commit()
+    left = "select a.name from agentmesh.reservations r join agentmesh.agents a on a.id = r.agent_id"
+    assert mesh.column(left) == ["a"]
+    cap(mesh, 1500)
+    assert allowed(mesh, b) == 1000
+    assert mesh.column(left) == ["b"]
 
 
 ENDS = [

@@ -124,6 +124,18 @@ end $$;
 
 comment on function agentmesh.release_reservations is 'The same for agents that lose their owner.';
 
+create function agentmesh.release_lost_reservations(session uuid) returns void
+language sql as $$
+-- The session's usage row is locked, so nobody reserves meanwhile. It waits for no other lock.
+  delete from agentmesh.reservations r where r.agent_id in (
+    select x.agent_id from agentmesh.reservations x where x.session_id = release_lost_reservations.session and not exists (
+      select from agentmesh.agents a where a.id = x.agent_id and a.status = 'running' and a.epoch = x.epoch)
+    for no key update skip locked)
+$$;
+
+comment on function agentmesh.release_lost_reservations is
+  'Delete reservations of agents that lost their owner just while the call was reserved: nobody else does.';
+
 create function agentmesh.rate_of(model text, address text, listed_in numeric, listed_out numeric) returns agentmesh.model_bills
 language plpgsql as $$
 #variable_conflict use_variable
@@ -240,6 +252,7 @@ begin
      and (session.max_cost_usd is null or (used.cost_usd < session.max_cost_usd and used.cost_usd + cost_usd <= session.max_cost_usd)) then
     return;
   end if;
+  perform agentmesh.release_lost_reservations(session.id);
   for cap in select c.* from agentmesh.caps_of(me, session) c loop
     is_blocked := is_blocked or (is_first and cap.is_first);
     is_bound := is_bound or cap.max_tokens is not null or cap.max_cost_usd is not null;
