@@ -99,7 +99,7 @@ def usage(reply: Reply, model: str, seconds: float, first: float | None, error: 
         "cost_usd": 0.0 if is_free else bill.cost_usd,
         "latency_ms": round(seconds * 1000),
         "first_token_ms": round(first * 1000) if first is not None else None,
-        "finish_reason": reply.finish_reason,
+        "finish_reason": reply.finish_reason if error in (None, "unread") else None,  # otherwise it did not finish
         "error": error,
         "input_usd": listed and listed.input_usd,
         "cached_usd": listed and listed.cached_usd,

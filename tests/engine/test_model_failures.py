@@ -70,6 +70,7 @@ def test_what_had_come_of_a_cut_answer_is_kept_for_people_and_not_shown_to_the_m
     assert row["partial"]
     assert TEXT.startswith(row["partial"])
     assert rig.one("select output_tokens from agentmesh.agents where id = %s", rig.root) > 0
+    assert rig.one("select finish_reason is null from agentmesh.model_calls where error is not null")
     rig.run("try again")
     shown = rig.requests()[1].body["messages"][1:]
     assert [said(message) for message in shown] == ["go", "try again"]
