@@ -119,18 +119,17 @@ def _follow(mesh: Mesh, ref: Ref, session: SessionId, reading: _LogReader) -> No
 
 
 def _show_inherited(mesh: Mesh, ref: Ref, session: SessionId, show: Show) -> None:
-    from agentmesh.store import agents, mailbox, transcript
+    from agentmesh.store import agents, transcript
 
     names = {agent.id: agent.name for agent in mesh.database.run(agents.view, session, idempotent=True)}
-    rows = mesh.database.run(transcript.context, ref.id, 0, idempotent=True)
-    for row in mesh.database.run(mailbox.with_mail, rows, idempotent=True):
-        if row.agent_id != ref.id:
-            show(row, names.get(row.agent_id, short(row.agent_id)))
+    for row in mesh.database.run(transcript.inherited, ref.id, idempotent=True):
+        show(row, names.get(row.agent_id, short(row.agent_id)))
 
 
 def _show_json(row: Row, name: str) -> None:
     taken = {"mail": [mail.json() for mail in row.mail]} if row.mail else {}
-    emit({"agent_id": row.agent_id, "name": name, "seq": row.seq, "kind": row.kind, "content": row.content, **taken})
+    stored = {"seq": row.seq, "kind": row.kind, "content": row.content, "created_at": row.created_at}
+    emit({"agent_id": row.agent_id, "name": name, **stored, **taken})
 
 
 def _shower(full: bool, *, numbered: bool) -> tuple[Show, TellTask]:

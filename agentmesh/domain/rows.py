@@ -203,6 +203,8 @@ class Row:
     """Read for screens only: for a result, how long its call took; for a step, how long ago it was written."""
     mail: Sequence[Taken] = ()
     """Read for people only: for a wait's result, the messages that the wait took. A model has them in the result."""
+    created_at: datetime | None = None
+    """Read for people only: when it was written."""
 
     @property
     def resets(self) -> bool:

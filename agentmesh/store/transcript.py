@@ -25,6 +25,12 @@ def own(conn: Connection, agent: AgentId, after: int = 0, limit: int = 1000) -> 
     return with_mail(conn, rows)
 
 
+def inherited(conn: Connection, agent: AgentId) -> list[Row]:
+    """Return the rows of other agents that the agent's model is sent, in order."""
+    with conn.cursor(row_factory=typed_row(Row)) as cursor:
+        return with_mail(conn, cursor.execute(statement("transcript.inherited"), {"agent": agent}).fetchall())
+
+
 def last_seq(conn: Connection, agent: AgentId) -> int:
     """Return the newest seq of the agent's own rows, or 0 if there are none."""
     return scalar(conn, statement("transcript.last_seq"), {"agent": agent}, int)

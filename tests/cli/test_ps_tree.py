@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime
 from uuid import UUID
 
 from agentmesh.store import context, sessions, steps
@@ -138,6 +139,8 @@ def test_log_as_json_has_every_row_and_is_safe_for_a_terminal(am, mesh, here):
     rows = [json.loads(line) for line in done.out.splitlines()]
     assert [(row["seq"], row["kind"]) for row in rows] == [(1, "user"), (2, "assistant")]
     assert rows[0]["content"]["text"] == NASTY
+    written = mesh.column("select created_at from agentmesh.transcript where agent_id = %s order by seq", here)
+    assert [datetime.fromisoformat(row["created_at"]) for row in rows] == written
     assert not {"\x1b", "\x9b", "\u202e"} & set(done.out)
 
 
@@ -147,7 +150,10 @@ def test_log_with_the_inherited_begins_with_the_parents_rows(am, mesh, here):
     child = mesh.fork(here, "child", "the child's task")
     mesh.answer(child, "done")
     own = [row["content"]["text"] for row in am("log", "child", "--json").events]
-    both = [row["content"]["text"] for row in am("log", "child", "--json", "--inherited").events]
+    shown = am("log", "child", "--json", "--inherited").events
+    both = [row["content"]["text"] for row in shown]
+    written = [row["created_at"] for row in shown]
+    assert written == sorted(written)
     assert own == ["the child's task", "done"]
     assert both == ["the parent's task", "the parent's answer", *own]
 

@@ -4,7 +4,13 @@ select agent_id, seq, kind, content from agentmesh.context(%(agent)s, %(upto)s) 
 
 -- name: own
 -- Rows of an agent after a seq, of all kinds, without inherited ones.
-select agent_id, seq, kind, content from agentmesh.transcript where agent_id = %(agent)s and seq > %(after)s order by seq limit %(limit)s;
+select agent_id, seq, kind, content, created_at from agentmesh.transcript where agent_id = %(agent)s and seq > %(after)s order by seq limit %(limit)s;
+
+-- name: inherited
+-- The rows of other agents that an agent's model is sent, in order.
+select c.agent_id, c.seq, c.kind, c.content, t.created_at from agentmesh.context(%(agent)s, 0) c
+cross join lateral (select x.created_at from agentmesh.transcript x where x.agent_id = c.agent_id and x.seq = c.seq offset 0) t
+where c.agent_id <> %(agent)s order by c.n, c.seq;
 
 -- name: last_seq
 -- The newest seq of an agent, 0 if it has no rows.
