@@ -36,10 +36,11 @@ def test_an_agent_cannot_wait_for_itself(mesh: Mesh):
         mesh.wait(mesh.root, mesh.root)
 
 
-def test_a_persons_wait_of_an_idle_agent_for_itself_and_another_is_refused_too(mesh: Mesh):
-    a, b = mesh.fork(mesh.root, "a"), mesh.fork(mesh.root, "b", "work")
-    with pytest.raises(WaitCircle, match="a → a"):
-        mesh.person_waits(a, a, b)
+def test_a_persons_wait_of_an_idle_agent_for_itself_is_refused_too(mesh: Mesh):
+    a, idle, busy = mesh.fork(mesh.root, "a"), mesh.fork(mesh.root, "b"), mesh.fork(mesh.root, "c", "work")
+    for targets in [(a,), (a, idle), (a, busy)]:
+        with pytest.raises(WaitCircle, match="a → a"):
+            mesh.person_waits(a, *targets)
 
 
 def test_timeout_0_closes_no_circle(mesh: Mesh):

@@ -36,6 +36,7 @@ begin
   if exists (select from agentmesh.agents a where a.id = any (ids) and a.session_id <> me.session_id) then
     perform agentmesh.refuse('AM012', 'from_agents names an agent of another session', 'Agents reach only their own session.');
   end if;
+  perform agentmesh.require_no_circle(me, ids) where session.id is not null and me.id = any (ids);  -- an idle agent's would be over at once
   result := agentmesh.end_wait(me, targets, case when timeout = 0 then 'timeout' end, caller);
   if result is not null then
     return result;
@@ -65,12 +66,12 @@ create function agentmesh.must_wait(waiter uuid, ids uuid[]) returns boolean
 language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
   return exists (
-    select from agentmesh.agents a where a.id = any (ids) and a.status = 'running'
+    select from agentmesh.agents a where a.id = any (ids) and (a.status = 'running' or a.id = must_wait.waiter)
       and not exists (select from agentmesh.mail m where m.recipient = must_wait.waiter and m.sender = a.id and not m.automatic
                       and m.read_at is null and m.withdrawn_at is null offset 0));
 end $$;
 
-comment on function agentmesh.must_wait is 'Return whether one of these agents runs and has sent nothing that the waiter has not read.';
+comment on function agentmesh.must_wait is 'Return whether one of these agents runs, or is the waiter, and has sent nothing that the waiter has not read.';
 
 create function agentmesh.merged_targets(targets jsonb) returns jsonb
 language sql immutable as $$
