@@ -26,12 +26,12 @@ from agentmesh.tui.input.bindings import suspend_binding, textual_keymap
 from agentmesh.tui.input.history import History
 from agentmesh.tui.input.keys import Keymap
 from agentmesh.tui.input.signals import leave_at_signals
-from agentmesh.tui.input.terminal import keep_pastes_whole, teach_alt_enter
 from agentmesh.tui.input.theme_switch import ThemeSwitch
 from agentmesh.tui.screen import MainScreen
 from agentmesh.tui.session.feed_calls import FeedCall, Unfollow
 from agentmesh.tui.session.messages import BoardChanged, FromFeed, Moved, RowsArrived, TextStreamed
 from agentmesh.tui.shown_session import ShownSession, find_session, prepare
+from agentmesh.tui.terminal import teach_alt_enter
 from agentmesh.tui.themed_app import ThemedApp
 
 if TYPE_CHECKING:
@@ -72,7 +72,6 @@ class MeshApp(ThemedApp[None], inherit_bindings=False):
         self._news = TerminalNews(self, lambda sequence: self._write_out(sequence))  # noqa: PLW0108  tests look at it
         super().__init__(os.environ, look)
         teach_alt_enter()
-        keep_pastes_whole()
         free_drawn_lines()
         # No toast and no tooltip is ever shown, and hiding their place lays the first frame out once more: 5 ms.
         self._disable_notifications = self._disable_tooltips = True

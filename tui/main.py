@@ -36,6 +36,8 @@ _REST = ("session.reading", "conversation.scrollback", "link")
 _SWITCH = 0.0005
 """Seconds that a thread keeps the interpreter while another waits: a tenth of Python's own. Keys and the screen's loop
 wait for several threads in a row, which import and read: on a busy machine the session is shown 10 ms sooner."""
+_MORE_TYPED = 0.1
+"""Seconds in which the rest of a paste comes, where the terminal had to wait to send it."""
 
 
 def main(
@@ -93,6 +95,8 @@ def main(
             app = MeshApp(opening, keymap=keymap, look=settings.tui.theme, history=history, pick=pick)
             app.run()
             said = _left(app.opened, app.session)
+            if app.return_code == 1 and not in_browser:
+                _forget_typed()
     finally:
         gc.enable()
         sys.setswitchinterval(switch_interval)
@@ -107,6 +111,17 @@ def _draw_on_a_terminal() -> None:
     """Let Textual, which draws on standard error, draw on standard output if standard error is a file (``2>log``)."""
     if not (sys.__stderr__ and sys.__stderr__.isatty()):
         sys.__stderr__ = sys.__stdout__  # type: ignore[misc]  # the drivers of Textual take no other stream
+
+
+def _forget_typed() -> None:
+    """Drop what was typed or pasted for a screen that failed: the shell would run it."""
+    import select
+    import termios
+
+    while True:
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+        if not select.select([sys.stdin], [], [], _MORE_TYPED)[0]:
+            return
 
 
 def set_up(settings: Settings, environ: Mapping[str, str] = os.environ) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
+from rich.console import RenderableType
 from textual.app import App
+from textual.driver import Driver
 
 from agentmesh.tui import theme
 
@@ -25,6 +27,20 @@ class ThemedApp(App[Result], inherit_bindings=False):
         self._begin_with(name := theme.theme_for(environ, look))
         if self.no_color:  # Textual would paint in greys
             self._filters = [theme.Colourless(theme.theme_of(name).background or "#000000")]
+
+    def get_driver_class(self) -> type[Driver]:
+        """Read a terminal in our own way; a browser and Windows have other drivers."""
+        chosen = super().get_driver_class()
+        if chosen.__module__ != "textual.drivers.linux_driver":
+            return chosen
+        from agentmesh.tui.driver import TerminalDriver
+
+        return TerminalDriver
+
+    def panic(self, *renderables: RenderableType) -> None:
+        """End with exit code 1 also where the thread that reads the terminal fails; Textual would end with 0."""
+        self.exit(return_code=1)
+        super().panic(*renderables)
 
     def on_mount(self) -> None:
         """Begin with the colours that the terminal has; without a terminal there are all."""

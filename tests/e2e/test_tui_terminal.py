@@ -99,6 +99,45 @@ def test_ctrl_c_in_an_editor_is_for_the_editor(desk: Desk, rig: Rig):
     shown.until("❯ half a thought and more")
 
 
+@pytest.mark.parametrize("sent", [b"caf\xe9 au lait", b"\x1b[200~caf\xe9\n au lait\x1b[201~", b"caf\xe9"])
+def test_bytes_that_are_no_utf_8_do_not_end_the_screen(desk: Desk, rig: Rig, sent: bytes):
+    shown = desk.open()
+    shown.type(sent)
+    shown.type(" and more")
+    shown.until("❯ caf\ufffd", "and more")
+    shown.leave()
+
+
+def test_a_screen_that_fails_says_so_and_leaves_nothing_that_was_typed_to_the_shell(desk: Desk, rig: Rig):
+    session = rig.one("select session_id::text from agentmesh.agents where id = %s", rig.root)
+    shown = desk.terminal("/bin/bash", "--norc", "--noprofile", "-i", PS1="shell> ", HISTFILE="", BREAKS=_BREAKS)
+    shown.until("shell>")
+    shown.enter(f'{sys.executable} -c "$BREAKS" --resume {session}; echo exit $?')
+    shown.until("Message root", "cost ")
+    with rig.conn.transaction():
+        rig.conn.execute("lock table agentmesh.sessions in access exclusive mode")  # so that it takes its time to end
+        shown.press("f1")
+        shown.until("no such key", lambda text: "Message root" not in text)
+        shown.type("echo ran $((40 + 2))\r")
+        shown.until("echo ran")
+    shown.until("exit 1", "shell>")
+    shown.enter("echo here $((41 + 2))")
+    assert "ran 42" not in shown.until("here 43")
+
+
+_BREAKS = """
+import sys
+from agentmesh.cli.entry import main
+from agentmesh.tui.terminal import PasteParser
+feed = PasteParser.feed
+def breaks(parser, data):
+    if data == "\\x1bOP":
+        raise KeyError("no such key")
+    return feed(parser, data)
+PasteParser.feed = breaks
+sys.exit(main())
+"""
+"""The program, with a bug in what reads its keys."""
 _SGR = re.compile(rb"\x1b\[([\d;:]*)m")
 
 

@@ -10,7 +10,7 @@ from textual import events
 
 from agentmesh.tui.commands.calls import CAPTURED, SAY, SAY_TO
 from agentmesh.tui.input.files import Files
-from agentmesh.tui.input.terminal import teach_alt_enter
+from agentmesh.tui.terminal import teach_alt_enter
 from tests.tui.faces import face, id_of
 from tests.tui.piloting import Show, enter, family, puppet
 

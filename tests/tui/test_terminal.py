@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from textual import events
 
-from agentmesh.tui.input.terminal import PasteParser, Pastes
+from agentmesh.tui.driver import Reading
+from agentmesh.tui.terminal import PasteParser, Pastes
 
 BEGIN, END = "\x1b[200~", "\x1b[201~"
 EVIL = "a\x1b[A\x1b\r\x03\x1bOP b\x9b5~\x00\x7f\x1b" + "x" * 40 + "\x1b[200~\tend\r\nlast"
+REPLACED = "replacement_character"
 CLEAN = "a[A\rOP b5~" + "x" * 40 + "[200~\tend\r\nlast"
 
 
@@ -47,3 +49,27 @@ def test_a_mark_of_the_beginning_in_two_pieces_is_seen():
     pastes = Pastes()
     assert pastes.cleaned("a\x1b[20") == "a\x1b[20"
     assert pastes.cleaned("0~b\x03") == "0~b"
+
+
+def read(*pieces: bytes) -> list[str]:
+    reading = Reading()
+    seen = [message for piece in pieces for message in reading.messages(piece)]
+    return [one.text if isinstance(one, events.Paste) else one.key for one in seen if isinstance(one, _TYPED)]
+
+
+_TYPED = (events.Paste, events.Key)
+
+
+def test_bytes_that_are_no_utf_8_are_read_as_such():
+    assert read(b"f\xe9 ", b"\xe9", b"\x03") == ["f", REPLACED, "space", REPLACED, "ctrl+c"]
+    assert read(b"\x1b[200~x\xff\ny\x1b[201~z") == ["x\ufffd\ny", "z"]
+    assert read("é".encode()[:1], "é".encode()[1:]) == ["é"]
+
+
+@pytest.mark.parametrize("report", ["48;24;80;0;0t\x1b[<0;5;5M", "97:65u", "99999999999u", "1114112u"])
+def test_a_report_that_makes_no_sense_is_dropped(report):
+    assert read(b"x", f"\x1b[{report}".encode(), b"y")[-1] == "y"
+
+
+def test_a_mouse_report_of_an_old_terminal_is_dropped():
+    assert read(b"x\x1b[M \xe0\x30y") == ["x", "y"]

@@ -26,15 +26,6 @@ def teach_alt_enter() -> None:
     _ansi_sequences.ANSI_SEQUENCES_KEYS.setdefault("\x1b\r", (_Missing.ALT_ENTER,))  # type: ignore[attr-defined]
 
 
-def keep_pastes_whole() -> None:
-    """Let the driver read a terminal through ``PasteParser``; on Windows pastes come another way."""
-    try:
-        from textual.drivers import linux_driver
-    except ImportError:  # no termios
-        return
-    linux_driver.XTermParser = PasteParser  # type: ignore[attr-defined]
-
-
 class PasteParser(XTermParser):
     """Takes control characters out of pastes before they are parsed.
 
