@@ -9,6 +9,8 @@ import pytest
 from agentmesh.export.axis import Axis
 from agentmesh.export.cells import ASCII, UNICODE, draw, plain, signs_for, summary
 from agentmesh.export.figures import lasting, tree
+from agentmesh.store import board
+from agentmesh.store.tx import Database
 from tests.export.conftest import READER, ROOT, RUNNER
 from tests.fixtures.mesh import Mesh
 
@@ -105,6 +107,20 @@ def test_what_goes_on_reaches_until_now(mesh: Mesh, timeline):
     assert (bash.agent_id, wait.open, tool.open) == (child, True, True)
     assert wait.ended == tool.ended == found.ended
     assert not any(lane.died for lane in found.lanes)
+
+
+@pytest.mark.only_rows
+def test_a_model_call_that_runs_is_drawn_until_now(mesh: Mesh, timeline, db: Database):
+    child = mesh.fork(mesh.root, "child", "work")
+    mesh.begin(child)
+    found = timeline(mesh.session)
+    (span,) = [span for lane in found.lanes for span in lane.spans]
+    assert (span.kind, span.open, span.failed) == ("model", True, False)
+    assert span.ended == found.ended
+    assert [(one.id, one.ended) for one in db.run(board.ran, [mesh.root, child], 600)] == [(child, 0)]
+    mesh.call(child, "bash")
+    assert all(one.ended > 0 for one in db.run(board.ran, [mesh.root, child], 600))
+    assert not any(span.kind == "model" and span.open for lane in timeline(mesh.session).lanes for span in lane.spans)
 
 
 @pytest.mark.only_rows

@@ -122,6 +122,23 @@ end $$;
 comment on function agentmesh.finish_calls is
   'Write the results of calls of one step, before other calls of it run, or if no model call follows.';
 
+create function agentmesh.calling_since(agent uuid) returns setof timestamptz
+language sql stable rows 1 as $$
+-- A model call is written when it has ended. Until then its agent is seen to run without an open call or a wait, and not to
+-- queue for budget or a slot. The call began when the newest row before it was written.
+  select greatest(a.queued_at,
+    (select t.created_at from agentmesh.transcript t where t.agent_id = a.id and t.kind <> 'event' order by t.seq desc limit 1),
+    (select c.ended_at from agentmesh.model_calls c where c.agent_id = a.id order by c.id desc limit 1))
+  from agentmesh.agents a
+  where a.id = agent and a.status = 'running' and a.worker_id is not null and not a.external
+    and not exists (select from agentmesh.wait w where w.waiter = a.id)
+    and not exists (select from agentmesh.tool_calls c where c.agent_id = a.id and c.status <> 'done')
+    and not exists (select from agentmesh.reservations r where r.agent_id = a.id and r.waits)
+    and not exists (select from agentmesh.activity v where v.agent_id = a.id and v.activity like 'waiting for a slot of %')
+$$;
+
+comment on function agentmesh.calling_since is 'When the model call of an agent began that runs now; no row if none runs.';
+
 create view agentmesh.timed_rows as
   select t.agent_id, t.seq, t.kind, t.content,
     case t.kind when 'tool_result' then extract(epoch from c.ended_at - coalesce(c.started_at, s.created_at))::double precision

@@ -104,6 +104,8 @@ from (select clock_timestamp() as at) present cross join unnest(%(agents)s::uuid
   (select c.ended_at - coalesce(c.latency_ms, 0) * interval '1 ms' as began, c.ended_at as ended
    from agentmesh.model_calls c where c.agent_id = u.id order by c.id desc limit %(most)s)
   union all
+  select s.at, present.at from agentmesh.calling_since(u.id) as s (at)
+  union all
   (select coalesce(c.started_at, s.created_at), coalesce(c.ended_at, present.at)
    from agentmesh.tool_calls c join agentmesh.transcript s on s.agent_id = c.agent_id and s.seq = c.seq
    where c.agent_id = u.id and c.name not in ('wait', 'task', 'ask_user') and c.status in ('started', 'done')

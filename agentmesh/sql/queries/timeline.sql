@@ -14,6 +14,8 @@ where a.session_id = %(session)s order by a.created_at, a.id;
 with doing (began, ended) as (
   select c.ended_at - coalesce(c.latency_ms, 0) * interval '1 ms', c.ended_at from agentmesh.model_calls c where c.agent_id = any (%(agents)s)
   union all
+  select s.at, transaction_timestamp() from unnest(%(agents)s::uuid[]) as u (id) cross join agentmesh.calling_since(u.id) as s (at)
+  union all
   select coalesce(c.started_at, s.created_at), coalesce(c.ended_at, transaction_timestamp())
   from agentmesh.tool_calls c join agentmesh.transcript s on s.agent_id = c.agent_id and s.seq = c.seq
   where c.agent_id = any (%(agents)s) and c.name not in ('wait', 'task', 'ask_user') and c.status in ('started', 'done')
@@ -37,6 +39,8 @@ with calls as (
 select kind, name, began, ended, failed from (
   select 'model' as kind, c.model as name, c.ended_at - coalesce(c.latency_ms, 0) * interval '1 ms' as began, c.ended_at as ended, c.error is not null as failed
   from agentmesh.model_calls c where c.agent_id = %(agent)s
+  union all
+  select 'model', a.model, s.at, null, false from agentmesh.agents a cross join agentmesh.calling_since(a.id) as s (at) where a.id = %(agent)s
   union all
   select case when c.name in ('wait', 'task') then 'wait' else 'tool' end, c.name,
     case when c.started_at < c.ended_at - interval '1 ms' or c.status in ('started', 'delegated') then c.started_at else least(c.free_at, c.ended_at) end,
