@@ -270,6 +270,35 @@ def test_a_file_whose_lines_end_with_crlf_is_compared_by_its_lines(tmp_path: Pat
     assert proposal(request("a", "edit", edit), tmp_path).text.splitlines()[1:] == ["-a", "-b", "+x"]
 
 
+LOSES = "Its lines no longer end with CRLF."
+
+
+@pytest.mark.parametrize(
+    ("before", "content", "text", "remark"),
+    [
+        ("a\r\nb\r\n", "a\nb\n", "(no word changes)", LOSES),
+        ("a\nb\n", "a\r\nb\r\n", "(no word changes)", "Its lines end with CRLF."),
+        ("a\r\nb\n", "a\r\nb\n", "(nothing changes)", ""),
+        ("a\r\nb\n", "a\nb\n", "-a\\u000d\n+a\n b", ""),
+        ("\ufeffa\n", "a\n", "(no word changes)", "Its byte order mark goes."),
+        ("a\n", "\ufeffa\n", "(no word changes)", "Its byte order mark is new."),
+        ("\ufeffa\r\n", "\ufeffa\n", "(no word changes)", LOSES),
+    ],
+)
+def test_a_write_that_changes_the_form_of_a_file_says_so(
+    tmp_path: Path, before: str, content: str, text: str, remark: str
+):
+    (tmp_path / "f").write_bytes(before.encode())
+    shown = proposal(request("a", "write", {"path": "f", "content": content}), tmp_path)
+    assert (shown.text.partition("@@\n")[2] or shown.text, shown.remark) == (text, remark)
+
+
+def test_an_edit_leaves_the_line_ends_of_a_mixed_file(tmp_path: Path):
+    (tmp_path / "f").write_bytes(b"a\r\nb\nc\n")
+    both = {"path": "f", "old": "a\r\nb", "new": "a\r\nx"}
+    assert proposal(request("a", "edit", both), tmp_path).text.splitlines()[1:] == [" a\\u000d", "-b", "+x", " c"]
+
+
 def test_what_is_no_file_is_not_read(tmp_path: Path):
     import os
 

@@ -23,6 +23,8 @@ _SHOWN = 256 * 1024
 """Characters that are shown."""
 _DESCRIPTION = 120
 """Characters of a command's description that are shown."""
+_MARK = "\ufeff"
+_UNCHANGED = "(nothing changes)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,23 +71,39 @@ def _change(tool: str, arguments: dict[str, Any], workdir: Path | None) -> Propo
     before = _content(workdir / path) if workdir else None
     if tool == "write":
         return _write(path, str(arguments.get("content", "")), before, workdir)
-    old, new = (_plain_newlines(str(arguments.get(name, ""))) for name in ("old", "new"))
-    if before is None or old not in before:
+    old, new = (str(arguments.get(name, "")) for name in ("old", "new"))
+    if before is None or _has_crlf(before):  # as edit takes them
+        old, new = _lines_of(old), _lines_of(new)
+    text = None if before is None else _lines_of(before)
+    if text is None or old not in text:
         where = "of another host, so only the replaced text is shown" if workdir is None else "without this text now"
         return Proposal(_diff(old, new), path, f"The file is {where}.")
     times = -1 if arguments.get("replace_all") else 1
-    return Proposal(_diff(before, before.replace(old, new, times)), path)
+    return Proposal(_diff(text, text.replace(old, new, times)), path)
 
 
 def _write(path: str, content: str, before: str | None, workdir: Path | None) -> Proposal:
     """Return the diff of a write to a file with the text ``before``; None if the file cannot be read."""
     is_there = workdir is not None and os.path.lexists(workdir / path)
-    remarks = ["Its lines end with CRLF."] if _has_crlf(content) else []
+    remarks = _form_remarks(before or "", content)
     if before is None and is_there:
         remarks.insert(0, "What is there now cannot be compared: it is replaced whole.")
     elif not is_there:
         remarks.insert(0, "A new file." if workdir else "The session's files are on another host.")
-    return Proposal(_diff(before or "", _plain_newlines(content)), path, " ".join(remarks))
+    text = _diff(_lines_of(before or ""), _lines_of(content))
+    return Proposal("(no word changes)" if text == _UNCHANGED and before != content else text, path, " ".join(remarks))
+
+
+def _form_remarks(before: str, content: str) -> list[str]:
+    """Say what a write does to the form of a file, which its lines do not show."""
+    remarks = []
+    if _has_crlf(content):
+        remarks.append("Its lines end with CRLF.")
+    elif _has_crlf(before):
+        remarks.append("Its lines no longer end with CRLF.")
+    if before.startswith(_MARK) != content.startswith(_MARK):
+        remarks.append("Its byte order mark " + ("goes." if before.startswith(_MARK) else "is new."))
+    return remarks
 
 
 def _has_crlf(text: str) -> bool:
@@ -93,27 +111,28 @@ def _has_crlf(text: str) -> bool:
     return "\r\n" in text and text.count("\r\n") == text.count("\n") == text.count("\r")
 
 
-def _plain_newlines(text: str) -> str:
-    """Return a text whose lines all end with CRLF as it is compared; any other as it is."""
+def _lines_of(text: str) -> str:
+    """Return a text as it is compared: without a mark, and with plain newlines if all lines end with CRLF."""
+    text = text.removeprefix(_MARK)
     return text.replace("\r\n", "\n") if _has_crlf(text) else text
 
 
 def _content(path: Path) -> str | None:
-    """Return the text of a file with plain newlines; None if it is missing, large or no text."""
+    """Return the text of a file; None if it is missing, large or no text."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
             facts = os.fstat(descriptor)
             if not stat.S_ISREG(facts.st_mode) or facts.st_size > _FILE:
                 return None
-            return file.read().decode("utf-8").removeprefix("\ufeff").replace("\r\n", "\n")
+            return file.read().decode("utf-8")
     except (OSError, ValueError):
         return None
 
 
 def _diff(before: str, after: str) -> str:
     """Return a unified diff with everything visible."""
-    return visible("\n".join(unified(before, after))) or "(nothing changes)"
+    return visible("\n".join(unified(before, after))) or _UNCHANGED
 
 
 def _cut(made: Proposal) -> Proposal:
