@@ -56,7 +56,7 @@ class Link:
         """
         schema = SchemaWatch(mesh.database)
         self.feed = Feed(mesh, session, post, schema, board, databases)
-        self.actions = CommandRunner(mesh, session, post, schema, databases)
+        self.actions = CommandRunner(mesh, session, post, schema, databases, lambda: self.feed.root_model)
         self._mesh, self._session = mesh, session
 
     @cached_property

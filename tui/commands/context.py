@@ -36,6 +36,8 @@ class CommandContext(NamedTuple):
     """Set when the screen is left."""
     databases: Databases | None = None
     """All databases, if there are several."""
+    last_model: str = ""
+    """The model of the root when the screen last saw it; empty before."""
 
     def run(self, function: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Result:
         """Call a store function."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from agentmesh.app.retrying import retry_each, retry_failed
 from agentmesh.domain.errors import AgentmeshError, Refused, UsageError
 from agentmesh.domain.figures import listed, plural
 from agentmesh.domain.ids import MailId
-from agentmesh.domain.rows import AgentView
+from agentmesh.domain.rows import AgentView, Ref
 from agentmesh.domain.text import one_line, printable
 from agentmesh.store import agents, person, requests, sessions, waits
 from agentmesh.store.send_many import audience_of, send_many
@@ -186,13 +186,24 @@ def send(ctx: CommandContext, who: str, message: str) -> Done:
     """Send mail from the agent in view: to an agent, to several (``a,b``), or to ``children`` or ``session``."""
     audience = audience_of(who)
     if audience or "," in who:
-        whom = audience or list(dict.fromkeys(ctx.agent(one.strip()).id for one in who.split(",")))
+        named = [] if audience else [ctx.agent(one.strip()) for one in who.split(",")]
+        _refuse_in_view(ctx, named)
+        whom = audience or list(dict.fromkeys(ref.id for ref in named))
         sent = ctx.run_persistently(send_many, ctx.in_view, whom, message, new_key())
         ctx.ensure_served()
         return Done(f"Sent to {listed([one.name for one in sent], _NAMED)}.")
     ref = ctx.agent(who)
+    _refuse_in_view(ctx, [ref])
     ctx.send(ctx.in_view, ref.id, message)
     return Done(f"Sent to {ref.label}.")
+
+
+def _refuse_in_view(ctx: CommandContext, recipients: Sequence[Ref]) -> None:
+    """Refuse mail to the agent in view, whose mail it is; what the database says then is meant for agents."""
+    if me := next((ref for ref in recipients if ref.id == ctx.in_view), None):
+        raise UsageError(
+            f"/send writes to others in the name of {me.name}", hint=f"To write to {me.name}, type the text alone."
+        )
 
 
 def wait(ctx: CommandContext, timeout: str, *who: str) -> Done:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from agentmesh.domain.errors import AgentmeshError
+from agentmesh.domain.errors import AgentmeshError, UnknownAgent, UnknownSession
 from agentmesh.domain.log import logger
 from agentmesh.tui.commands.calls import CUSTOM, CUSTOM_CHILD, END_SHELL, INTERRUPT_TREE, SHELL, Call, Done, Failed
 from agentmesh.tui.commands.messages import ActionDone
@@ -58,12 +58,14 @@ class CommandRunner:
         post: Callable[[Message], Any],
         schema: SchemaWatch,
         databases: Databases | None = None,
+        last_model: Callable[[], str] = str,
     ) -> None:
         """``post`` is ``app.post_message``; it is given one ActionDone per call.
 
-        ``databases`` are all of them, if there are several.
+        ``databases`` are all of them, if there are several. ``last_model`` returns the root's, as last seen.
         """
         self._mesh, self._databases, self._schema = mesh, databases, schema
+        self._last_model = last_model
         self._session = session
         self._post = post
         self._shells = Shells()
@@ -106,11 +108,14 @@ class CommandRunner:
         try:
             if call.name != END_SHELL:
                 self._schema.check()
-            ctx = CommandContext(self._mesh, self._session, self._shells, in_view, self._stopping, self._databases)
+            ctx = CommandContext(
+                self._mesh, self._session, self._shells, in_view, self._stopping, self._databases, self._last_model()
+            )
             outcome = HANDLERS[call.name](ctx, *call.args)
             record(ctx, call, outcome)
         except AgentmeshError as error:
-            outcome = Failed(error.message, on_screen(error.advice), call.typed)
+            gone = self._without_session(error)
+            outcome = Failed(gone or error.message, "" if gone else on_screen(error.advice), call.typed)
         except Exception:
             LOG.exception("%s failed in session %s", call.name, self._session.id)
             outcome = Failed(f"agentmesh itself failed at {call.name}", "The log has the details.", call.typed)
@@ -118,3 +123,15 @@ class CommandRunner:
             if call.name in RUNNING:
                 self._shells.forget(in_view)
         self._post(ActionDone(call, in_view, outcome))
+
+    def _without_session(self, error: AgentmeshError) -> str:
+        """Say that the session is gone if that is why an agent is missing; empty if it is there."""
+        from agentmesh.store import sessions
+        from agentmesh.tui.session.worker_check import sentence
+
+        if isinstance(error, UnknownAgent):
+            try:
+                self._mesh.database.run(sessions.require_still, self._session.id, idempotent=True)
+            except UnknownSession as gone:
+                return sentence(gone)
+        return ""

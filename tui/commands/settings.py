@@ -91,10 +91,12 @@ def title(ctx: CommandContext, text: str) -> Done:
 
 
 def new(ctx: CommandContext) -> Done:
-    """Begin another session in the same directory, with the same model; after a deleted one with the configured one."""
+    """Begin another session in the same directory, with the same model, also after a session that was deleted."""
     try:
         model = ctx.run_idempotent(agents.get, ctx.session.root_id).model
     except UnknownAgent:
+        model = ctx.last_model
+    if not model:
         return Done("A new session.", session=ctx.mesh.start_session(Path(ctx.session.workdir)))
     provider, _, name = model.partition("/")
     # A provider's name that models' names may begin with themselves is no prefix: OPENAI_BASE_URL moved it.

@@ -309,6 +309,11 @@ class Feed:
                     self._post(RequestSettled(settled))
 
     @property
+    def root_model(self) -> str:
+        """The model of the root on the newest board; empty before the first."""
+        return self._board.root.view.model if self._board else ""
+
+    @property
     def _is_busy(self) -> bool:
         return self._board is not None and bool(self._board.running)
 
