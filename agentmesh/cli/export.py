@@ -77,4 +77,6 @@ def export(
 def _target(path: Path | None, force: bool) -> AbstractContextManager[TextIO]:
     from agentmesh.export.target import to_file, to_stream
 
-    return to_file(path, force=force) if path else to_stream(sys.stdout.buffer)
+    return (
+        to_file(path, force=force, hint="Name another; --force replaces it.") if path else to_stream(sys.stdout.buffer)
+    )

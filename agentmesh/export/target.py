@@ -16,10 +16,13 @@ from agentmesh.domain.errors import UsageError
 
 
 @contextmanager
-def to_file(path: Path, *, force: bool) -> Iterator[TextIO]:
-    """Yield a file that gets its name once it is complete; raise UsageError if the name exists, unless forced."""
+def to_file(path: Path, *, force: bool, hint: str = "Name another.") -> Iterator[TextIO]:
+    """Yield a file that gets its name once it is complete; raise UsageError if the name exists, unless forced.
+
+    ``hint`` says what else to do then.
+    """
     if not force and os.path.lexists(path):
-        raise _taken(path)
+        raise _taken(path, hint)
     # mkstemp creates files with mode 0600.
     try:
         descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name[:60]}.", suffix=".tmp", dir=path.parent)
@@ -33,7 +36,7 @@ def to_file(path: Path, *, force: bool) -> Iterator[TextIO]:
         if force:
             os.replace(temporary, path)
         else:
-            _name(temporary, path)
+            _name(temporary, path, hint)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
@@ -51,17 +54,17 @@ def to_stream(stream: BinaryIO) -> Iterator[TextIO]:
         stream.flush()
 
 
-def _name(temporary: str, path: Path) -> None:
+def _name(temporary: str, path: Path, hint: str) -> None:
     """Give the file its name, unless the name was taken meanwhile."""
     try:
         os.link(temporary, path)
     except FileExistsError:
-        raise _taken(path) from None
+        raise _taken(path, hint) from None
     except OSError:  # a file system without links
         if os.path.lexists(path):
-            raise _taken(path) from None
+            raise _taken(path, hint) from None
         os.rename(temporary, path)
 
 
-def _taken(path: Path) -> UsageError:
-    return UsageError(f"The file {path} exists.", hint="Name another; --force replaces it.")
+def _taken(path: Path, hint: str) -> UsageError:
+    return UsageError(f"The file {path} exists.", hint=hint)

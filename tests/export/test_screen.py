@@ -36,6 +36,8 @@ def test_export_writes_a_page_under_a_name_that_is_free(mesh: Mesh, me: Person, 
 def test_a_format_a_file_or_both_can_be_named(mesh: Mesh, me: Person, tmp_path: Path):
     assert me.types("/export md") == Done(f"Wrote {tmp_path}/agentmesh-{str(mesh.session)[:8]}.md.")
     assert me.types("/export my notes.md") == Done(f"Wrote {tmp_path}/my notes.md.")
+    assert me.types("/export html 'our notes.html'") == Done(f"Wrote {tmp_path}/our notes.html.")
+    assert me.types('/export "a --b.md"') == Done(f"Wrote {tmp_path}/a --b.md.")
     assert me.types("/export jsonl rows.txt") == Done(f"Wrote {tmp_path}/rows.txt.")
     assert (tmp_path / "my notes.md").read_text().startswith("# Session")
     assert (tmp_path / "rows.txt").read_text().startswith('{"type": "export"')
@@ -45,6 +47,9 @@ def test_what_cannot_be_written_is_said_and_given_back(mesh: Mesh, me: Person, t
     (tmp_path / "mine.md").write_text("mine")
     for typed, words in (
         ("/export mine.md", "exists"),
+        ("/export 'mine.md'", "exists"),
+        ("/export md mine.md --force", "/export has no --force"),
+        ("/export --force mine.md", "/export has no --force"),
         ("/export notes.doc", "ends in no format"),
         ("/export nowhere/x.md", "cannot be written: No such file"),
         ("/export ~nobody-of-this-name/x.md", "names an unknown home directory"),
@@ -52,6 +57,7 @@ def test_what_cannot_be_written_is_said_and_given_back(mesh: Mesh, me: Person, t
         failed = me.types(typed)
         assert isinstance(failed, Failed)
         assert words in failed.text
+        assert "force" not in failed.hint
         assert failed.typed == typed
     assert (tmp_path / "mine.md").read_text() == "mine"
 
@@ -78,7 +84,7 @@ def test_the_time_line_is_shown_and_left(mesh: Mesh, db: Database, tmp_path):
             await show.until(lambda: show.app.main.navigation.face)
             await show.type("/timeline ")
             await show.press("enter")
-            await show.sees("└─ helper", "✗ dead", "model call", "Esc leaves")
+            await show.sees("└─ helper", "✗ dead", "model call", "Esc or q leaves")
             await show.press("escape")
             await show.until(lambda: show.app.screen is show.app.main)
 

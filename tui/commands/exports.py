@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -18,6 +19,7 @@ from agentmesh.tui.commands.context import CommandContext
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_QUOTED = re.compile(r"""(["'])(.+)\1""")
 _SECONDS = 60.0
 """The most that reading a time line may take."""
 
@@ -47,10 +49,13 @@ def timeline(ctx: CommandContext, who: str | None = None) -> Done:
 
 
 def _asked(words: Sequence[str]) -> tuple[str, str]:
-    """Return format and file: a first word that is no format begins the file's name."""
-    name, file = "", " ".join(words)
-    if words and words[0] in EXPORT_FORMATS:
-        name, file = words[0], " ".join(words[1:])
+    """Return format and file: a first word that is no format begins the file's name. Quotes around it are no part."""
+    name, rest = (words[0], words[1:]) if words and words[0] in EXPORT_FORMATS else ("", words)
+    file = " ".join(rest)
+    if quoted := _QUOTED.fullmatch(file):
+        file = quoted[2]
+    elif option := next((word for word in file.split() if word.startswith("--")), ""):
+        raise UsageError(f"/export has no {option}", hint="A file that exists stays as it is: name another.")
     ending = Path(file).suffix.lower().removeprefix(".")
     if not name and file and ending not in EXPORT_FORMATS:
         formats = ", ".join(EXPORT_FORMATS)
