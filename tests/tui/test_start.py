@@ -7,6 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable
 
 from agentmesh.domain.errors import DatabaseUnreachable
+from agentmesh.tui.board.board_screen import BoardScreen
 from agentmesh.tui.link import Opened
 from agentmesh.tui.screen import MainScreen
 from agentmesh.tui.session.messages import BoardChanged
@@ -181,3 +182,18 @@ def test_what_is_opened_when_the_screen_was_left_already_is_still_found_and_clos
     assert app.ended.is_set()
     assert app.opened
     assert app.failure is None
+
+
+def test_a_board_that_is_wanted_before_opens_with_the_session():
+    app = Slow()
+
+    async def scene(show: Show) -> None:
+        await show.press("f12")
+        assert isinstance(app.screen, MainScreen)
+        await opened(show, app)
+        await show.until(lambda: isinstance(app.screen, BoardScreen))
+        await show.press("escape")
+        await show.post(BoardChanged(board()))
+        assert isinstance(app.screen, MainScreen)
+
+    before_it_is_open(scene, app)

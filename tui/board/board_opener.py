@@ -24,10 +24,13 @@ class BoardOpener:
         """While it is open."""
         self._kept: BoardScreen | None = None
         """Kept when it is closed: to mount it again would take 40 ms of the next key."""
+        self._wanted: Asks | None = None
+        """Set if it is to be opened as soon as the session is there."""
 
     def open(self, asks: Asks) -> None:
-        """Show all agents at a glance; ``asks`` says what a request asks."""
+        """Show all agents at a glance, once the session is there; ``asks`` says what a request asks."""
         board = self._navigation.board
+        self._wanted = asks if board is None else None
         if board is None:
             return
         from agentmesh.tui.board.board_screen import BoardScreen
@@ -45,9 +48,11 @@ class BoardOpener:
             self._navigation.show_board(board)  # what was not looked at is now
 
     def show_board(self, board: Board) -> None:
-        """Show the session as it is now, if the board is open."""
+        """Show the session as it is now, if the board is open, or open it if it was wanted before."""
         if self.shown:
             self.shown.show_board(board)
+        elif self._wanted and self._screen.app.screen is self._screen:
+            self.open(self._wanted)
 
     def give_up(self) -> None:
         """Give up the kept board: the screen is left."""
