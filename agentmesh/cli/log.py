@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from agentmesh.app import Mesh
     from agentmesh.store.tasks import GivenTask
 
+_STDOUT = 1
 _TICK = 2.0
 """Seconds between two looks at the agent if no notification arrives."""
 
@@ -115,7 +117,16 @@ def _follow(mesh: Mesh, ref: Ref, session: SessionId, reading: _LogReader) -> No
             if dead:
                 return
             while (heard := wakes.wait(_TICK)) and ref.id not in heard:
-                pass  # it was about other agents
+                _require_reader()  # it was about other agents
+            _require_reader()
+
+
+def _require_reader() -> None:
+    """Raise BrokenPipeError if nobody reads the output any more: the next row, which would show it, may never come."""
+    looking = select.poll()
+    looking.register(_STDOUT, 0)
+    if any(event & (select.POLLERR | select.POLLHUP) for _, event in looking.poll(0)):
+        raise BrokenPipeError
 
 
 def _show_inherited(mesh: Mesh, ref: Ref, session: SessionId, show: Show) -> None:

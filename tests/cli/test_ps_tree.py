@@ -171,6 +171,16 @@ def test_log_follows_until_the_agent_is_dead(am, mesh, here):
     assert [first["kind"], second["content"]["text"], rest[-1]["content"]["event"]] == ["user", "later", "killed"]
 
 
+def test_log_that_follows_ends_when_nobody_reads_it(am, mesh, here):
+    mesh.send(None, here, "begin")
+    mesh.answer(here, "done")
+    with am.start("log", "-f", "root") as process:
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(60) == 0
+        assert b"Traceback" not in process.stderr.read()
+
+
 def test_log_says_that_the_session_it_follows_was_deleted(am, mesh, here):
     mesh.send(None, here, "begin")
     mesh.answer(here, "done")
