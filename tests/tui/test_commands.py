@@ -91,6 +91,8 @@ def test_inputs_become_calls(text, call):
         ("/wait nan", "nan is no number", "Usage"),
         ("/mode fast", "fast is no mode", "Usage"),
         ("/fork --model", "--model needs a value: NAME", "/help lists"),
+        ('/fork --model "', "The quotes around the value of --model do not close", "/help lists"),
+        ('/fork --context "last 3 name', "The quotes around the value of --context do not close", "/help lists"),
         ("/fork --type a --type b x", "--type is there twice", "/help lists"),
         ("/fork --odd x", "--odd is no name for an agent", "/help lists"),
         (

@@ -177,6 +177,8 @@ def _options(command: Command, rest: str) -> tuple[list[str], str, str]:
             value = _VALUE.match(rest)
             if value is None:
                 return [], rest, f"{name} needs a value: {known[name].value}."
+            if value[1] is None and value[0].startswith('"'):
+                return [], rest, f"The quotes around the value of {name} do not close."
             given[name].append(value[0] if value[1] is None else value[1])
             rest = rest[value.end() :]
     return [word for name in known if name in given for word in given[name]], rest, ""
