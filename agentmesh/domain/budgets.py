@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Final
 
 from agentmesh.domain.errors import UsageError
-from agentmesh.domain.figures import count, money
+from agentmesh.domain.figures import cost, count, money
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.text import one_line
 
@@ -124,8 +124,7 @@ def amount_words(unit: Unit, amount: Decimal, tokens: str = "") -> str:
 def cost_cells(line: CostLine) -> tuple[str, ...]:
     """Return the cells of a line of costs: what it is of, calls, tokens, input, cached, output and cost."""
     tokens = (line.tokens, line.input_tokens, line.cached_tokens, line.output_tokens)
-    some = " + ?" if line.unpriced_calls and line.cost_usd is not None else ""
-    return line.what, str(line.calls), *map(count, tokens), money(line.cost_usd) + some
+    return line.what, str(line.calls), *map(count, tokens), cost(line.cost_usd, line.unpriced_calls)
 
 
 def total(lines: Iterable[CostLine]) -> CostLine:

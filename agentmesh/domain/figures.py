@@ -20,6 +20,11 @@ def money(usd: Decimal | float | None) -> str:
     return f"${usd:.2f}" if usd >= 1 or usd == 0 else f"${usd:.4f}"
 
 
+def cost(usd: Decimal | None, unpriced_calls: int) -> str:
+    """Return what is known of a cost: ``$0.0312``, ``$0.0312 + ?`` if some calls have no known price, ``?`` if all."""
+    return money(usd) if not unpriced_calls else f"{money(usd)} + ?" if usd else "?"
+
+
 def plural(number: int, noun: str) -> str:
     """Return ``1 agent``, ``2,000 agents``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

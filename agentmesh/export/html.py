@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from agentmesh.domain import images
-from agentmesh.domain.figures import money
+from agentmesh.domain.figures import cost
 from agentmesh.domain.ids import AgentId, short
 from agentmesh.export import lanes, svg
 from agentmesh.export.cells import summary
@@ -90,7 +90,7 @@ def _facts(session: Mapping[str, Any], agents: list[dict[str, Any]], zone: tzinf
     began, at = session["created_at"], session["exported_at"]
     states = [f"{number(n)} {state}" for state in GLYPHS if (n := sum(a["status"] == state for a in agents))]
     known = [agent["cost_usd"] for agent in agents if agent["cost_usd"] is not None]
-    unpriced = any(agent["unpriced_calls"] for agent in agents)
+    unpriced = sum(agent["unpriced_calls"] for agent in agents)
     facts = {
         "session": short(session["id"]),
         "directory": f"{session['workdir']} on {session['host']}",
@@ -100,7 +100,7 @@ def _facts(session: Mapping[str, Any], agents: list[dict[str, Any]], zone: tzinf
         "agents": f"{number(len(agents))} ({', '.join(states)})",
         "tool calls": number(sum(agent["tool_calls"] for agent in agents)),
         "tokens": number(sum(agent["tokens"] for agent in agents)),
-        "cost": money(sum(known, Decimal(0)) if known else None) + (" + ?" if unpriced and known else ""),
+        "cost": cost(sum(known, Decimal(0)), unpriced),
     }
     yield f'<h1>{_text(_title(session))}</h1>\n<ul class="facts">\n'
     yield from (f"<li>{name} <b>{_text(value)}</b></li>\n" for name, value in facts.items() if value)
@@ -117,7 +117,7 @@ def _agents(agents: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[str]:
             f'<tr><td><span class="guide">{guide}</span><a href="#agent-{agent["id"]}">{_text(agent["name"])}</a>{kind}'
             f'<td class="{agent["status"]}">{GLYPHS[agent["status"]]} {agent["status"]}<td>{_text(agent["model"])}'
             f'<td class="n">{number(agent["tool_calls"])}<td class="n">{number(agent["tokens"])}'
-            f'<td class="n">{money(agent["cost_usd"])}<td>{lived}</tr>\n'
+            f'<td class="n">{cost(agent["cost_usd"], agent["unpriced_calls"])}<td>{lived}</tr>\n'
         )
     yield "</tbody></table></div>\n"
 
@@ -143,14 +143,13 @@ def _costs(lines: Iterable[dict[str, Any]]) -> Iterator[str]:
     keys = ("calls", "input_tokens", "cached_tokens", "output_tokens")
     totals, known, unpriced = dict.fromkeys(keys, 0), Decimal(0), 0
     for row in lines:
-        some = " + ?" if row["unpriced_calls"] and row["cost_usd"] is not None else ""
         cells = "".join(f'<td class="n">{number(row[key])}' for key in keys)
         yield f"<tr><td>{_text(row['name'])}<td>{_text(row['model'])}{cells}"
-        yield f'<td class="n">{money(row["cost_usd"])}{some}</tr>\n'
+        yield f'<td class="n">{cost(row["cost_usd"], row["unpriced_calls"])}</tr>\n'
         totals = {key: totals[key] + row[key] for key in keys}
         known, unpriced = known + (row["cost_usd"] or 0), unpriced + row["unpriced_calls"]
     cells = "".join(f'<td class="n">{number(totals[key])}' for key in keys)
-    whole = money(known if known or not unpriced else None) + (" + ?" if unpriced and known else "")
+    whole = cost(known, unpriced)
     yield f'</tbody><tfoot><tr><td>all<td>{cells}<td class="n">{whole}</tr></tfoot></table></div>\n'
     if unpriced:
         yield f'<p class="soft">?: calls of models whose price is not known, {number(unpriced)} here.</p>\n'

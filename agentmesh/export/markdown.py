@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import tzinfo
 from typing import Any, Final, TextIO
 
-from agentmesh.domain.figures import money
+from agentmesh.domain.figures import cost
 from agentmesh.domain.ids import short
 from agentmesh.domain.text import fence
 from agentmesh.export.cleaning import Cleaner, line, readable
@@ -71,7 +71,11 @@ def _agents(agents: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[str]:
     for guide, agent in agents:
         indent = guide.replace(" ", "&nbsp;")
         state = f"{GLYPHS[agent['status']]} {agent['status']}"
-        figures = [number(agent["tool_calls"]), number(agent["tokens"]), money(agent["cost_usd"])]
+        figures = [
+            number(agent["tool_calls"]),
+            number(agent["tokens"]),
+            cost(agent["cost_usd"], agent["unpriced_calls"]),
+        ]
         yield f"| {indent}{escaped(agent['name'])} | {state} | {escaped(agent['model'])} | {' | '.join(figures)} |"
 
 
@@ -79,10 +83,9 @@ def _costs(lines: Iterable[dict[str, Any]]) -> Iterator[str]:
     yield "| agent | model | model calls | input | cached | output | cost |"
     yield "|---|---|---:|---:|---:|---:|---:|"
     for row in lines:
-        some = " + ?" if row["unpriced_calls"] and row["cost_usd"] is not None else ""
         figures = [number(row[key]) for key in ("calls", "input_tokens", "cached_tokens", "output_tokens")]
-        cost = money(row["cost_usd"]) + some
-        yield f"| {escaped(row['name'])} | {escaped(row['model'])} | {' | '.join(figures)} | {cost} |"
+        known = cost(row["cost_usd"], row["unpriced_calls"])
+        yield f"| {escaped(row['name'])} | {escaped(row['model'])} | {' | '.join(figures)} | {known} |"
 
 
 def _about(agent: Mapping[str, Any], zone: tzinfo | None) -> str:

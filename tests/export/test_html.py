@@ -166,6 +166,20 @@ def test_foreign_text_is_never_markup(mesh: Mesh, exported):
     assert "&lt;script&gt;alert(" in text
 
 
+@pytest.mark.only_rows
+def test_a_cost_of_which_nothing_is_known_is_the_same_everywhere(mesh: Mesh, exported):
+    mesh.conn.execute(
+        "insert into agentmesh.model_calls (agent_id, turn, model, cost_usd, ended_at) select %s, 1, 'm', c, now()"
+        " from unnest('{0,null}'::numeric[]) c",
+        [mesh.root],
+    )
+    mesh.conn.execute("update agentmesh.agents set unpriced_calls = 1")
+    page = exported(mesh.session, "html")
+    assert "<li>cost <b>?</b>" in page
+    assert page.count('<td class="n">?') == 3, "of the agent, of its model, and of all"
+    assert "$0.00" not in page + exported(mesh.session, "md")
+
+
 @needs_browser
 @patient
 def test_a_played_session_in_a_browser(rig: Rig, exported, browse):

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from agentmesh.domain.budgets import Budget, Cap, CostLine, Unit, parse, parse_words, total, unpriced
+from agentmesh.domain.budgets import Budget, Cap, CostLine, Unit, cost_cells, parse, parse_words, total, unpriced
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.ids import SessionId
 
@@ -135,6 +135,8 @@ def test_a_sum_is_of_known_cost():
     assert total([line(Decimal(1), 0), line(None, 1)]) == CostLine("total", 2, 20, 16, 2, 4, Decimal(1), 1)
     assert total([line(None, 1)]).cost_usd is None
     assert total([]).cost_usd == 0
+    assert [cost_cells(line(known, 1))[-1] for known in (None, Decimal(0), Decimal(1))] == ["?", "?", "$1.00 + ?"]
+    assert [cost_cells(line(known, 0))[-1] for known in (Decimal(0), Decimal(1))] == ["$0.00", "$1.00"]
     assert unpriced(0) == ""
     assert unpriced(1).startswith("1 model call has no known price")
     assert unpriced(2).startswith("2 model calls have no known price")
