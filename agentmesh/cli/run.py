@@ -243,8 +243,8 @@ def _sum_up(session: Session, result: Result) -> None:
     )
     if result.cost_usd is None and result.tokens and session.max_cost_usd is not None:
         say(
-            f"No price is known for its model: the cost cap of {money(session.max_cost_usd)} counts known cost only. "
-            + token_cap(session.max_tokens)
+            "No price is known for the calls of its model: "
+            f"the cost cap of {money(session.max_cost_usd)} counts known cost only. " + token_cap(session.max_tokens)
         )
     for path, error in sorted(result.failed.items())[:_FAILED]:
         say(f"{path} ended with an error: {one_line(error, 300)}")
