@@ -29,7 +29,7 @@ from agentmesh.domain.errors import (
     UsageError,
 )
 from agentmesh.domain.figures import plural
-from agentmesh.domain.ids import AgentId, short
+from agentmesh.domain.ids import AgentId, MailId, short
 from agentmesh.domain.rows import AgentView, Row, Session
 from agentmesh.domain.states import AgentStatus, Kind
 from agentmesh.store import agents, mailbox, person, processes, timers
@@ -136,11 +136,16 @@ class Headless:
         worker = make_worker(self._mesh, session=self._session.id, concurrency=concurrency)
         self._mesh.processes.end_at_rest = True
         with Changes(self._mesh, [self._session.id]) as wakes, stoppable(wakes.poke, _FAREWELL) as stop, self._progress:
+            message: MailId | None = None
             if prompt is None:
                 self._go_on()
             else:
-                self._send(prompt, images)  # before the worker starts, which takes a while: a kill would lose it
-            worker.start()
+                message = self._send(prompt, images)  # before the worker, which takes a while: a kill would lose it
+            try:
+                worker.start()
+            except Exception:
+                self._take_back(message, _root(before))
+                raise
             try:
                 deadline = started + timeout if timeout is not None else None
                 self._follow(worker, wakes, stop, deadline)
@@ -161,11 +166,11 @@ class Headless:
         self._result.seconds = round(time.monotonic() - started, 3)
         return self._result
 
-    def _send(self, prompt: str, images: Sequence[Mapping[str, Any]]) -> None:
+    def _send(self, prompt: str, images: Sequence[Mapping[str, Any]]) -> MailId:
         # With this key, a second send after a lost connection makes no second message.
         key = f"run-{uuid.uuid4()}"
         root = self._session.root_id
-        self._mesh.database.run(mailbox.send, None, root, prompt, key, None, images, idempotent=True)
+        return self._mesh.database.run(mailbox.send, None, root, prompt, key, None, images, idempotent=True)
 
     def _go_on(self) -> None:
         """Run the root's last turn again if it failed or was interrupted."""
@@ -182,6 +187,22 @@ class Headless:
                     f"Nothing is left to do in session {session}: {error.message}.",
                     hint=f'{again if failed else ""}Say what comes next: agentmesh run --resume {session} "prompt".',
                 ) from None
+
+    def _take_back(self, message: MailId | None, root: AgentView) -> None:
+        """Undo what would let the next worker run the root, unless the root, as it was before, was working then."""
+        try:
+            if message is not None:
+                self._mesh.database.run(person.take_back, message)
+            if not root.is_working:
+                self._mesh.database.run(agents.interrupt, root.id, idempotent=True)
+        except AgentmeshError:
+            session = short(self._session.id)
+            complain(
+                f"session {session} has the prompt, and another worker may run it",
+                f"This stops it: agentmesh interrupt --all --session {session}",
+            )
+        else:
+            say("Nothing was run, and no other worker will run it.")
 
     def _follow(self, worker: Worker, wakes: Changes, stop: Stop, deadline: float | None) -> None:
         heard: set[AgentId] | None = None

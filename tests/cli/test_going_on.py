@@ -85,6 +85,56 @@ def test_a_turn_that_was_interrupted_or_lost_its_worker_goes_on(am, mesh, model,
     assert mesh.column("select body from agentmesh.mail") == ["Think."]
 
 
+def refuse(mesh, event, table, errcode, message):
+    """Let the database refuse every such change of a table."""
+    words = f"raise exception '{message}' using errcode = '{errcode}'"
+    mesh.conn.execute(f"create function public.no_{table}() returns trigger language plpgsql as $$begin {words}; end$$")
+    mesh.conn.execute(f"create trigger refuse before {event} on agentmesh.{table} execute function public.no_{table}()")
+
+
+def test_a_run_that_has_no_worker_leaves_nothing_for_another(am, mesh, model):
+    """A script that repeats the command would otherwise pay twice."""
+    refuse(mesh, "insert", "workers", "53300", "sorry, too many clients already")
+    failed = am("run", "Think.", stdin=None)
+    assert (failed.code, failed.out) == (1, "")
+    assert "has no connection free" in failed.err
+    assert "Nothing was run, and no other worker will run it." in failed.err
+    session = mesh.one("select id from agentmesh.sessions where title = 'Think.'")
+    assert mesh.one("select status from agentmesh.agents where session_id = %s", session) == "idle"
+    mesh.conn.execute("drop trigger refuse on agentmesh.workers")
+    assert am("run", "-c", "Think again.", stdin=None).out == "All done.\n"
+    assert mesh.column("select content ->> 'text' from agentmesh.transcript where kind = 'user'") == ["Think again."]
+    assert model.asked == 1
+
+
+def test_a_retry_that_has_no_worker_leaves_nothing_for_another(am, mesh, model):
+    model.replies = [REFUSED]
+    assert am("run", "Think.", stdin=None).code == 1
+    refuse(mesh, "insert", "workers", "53300", "sorry, too many clients already")
+    assert am("run", "-c", stdin=None).code == 1
+    session = mesh.one("select id from agentmesh.sessions where title = 'Think.'")
+    assert mesh.one("select status from agentmesh.agents where session_id = %s", session) == "idle"
+    mesh.conn.execute("drop trigger refuse on agentmesh.workers")
+    assert am("run", "-c", stdin=None).out == "All done.\n"
+
+
+def test_a_run_without_a_worker_leaves_a_root_that_worked_before(am, mesh, here):
+    mesh.send(None, here, "begun before")
+    refuse(mesh, "insert", "workers", "53300", "sorry, too many clients already")
+    assert "no other worker will run it" in am("run", "-c", "Think.", stdin=None).err
+    assert mesh.one("select status from agentmesh.agents where id = %s", here) == "running"
+    assert mesh.column("select body from agentmesh.mail where withdrawn_at is null") == ["begun before"]
+
+
+def test_a_run_that_cannot_take_its_prompt_back_says_what_becomes_of_it(am, mesh, model):
+    refuse(mesh, "insert", "workers", "53300", "sorry, too many clients already")
+    refuse(mesh, "update of interrupt_turn", "agents", "42501", "no")
+    failed = am("run", "Think.", stdin=None)
+    session = str(mesh.one("select id from agentmesh.sessions where title = 'Think.'"))[:8]
+    assert f"agentmesh: session {session} has the prompt, and another worker may run it" in failed.err
+    assert f"This stops it: agentmesh interrupt --all --session {session}" in failed.err
+
+
 def test_agents_below_that_failed_are_named_and_go_on_together(am, mesh, model):
     """The root does not end before them: what failed in an earlier run is named again by the next."""
     model.replies = [REFUSED]
