@@ -220,11 +220,8 @@ class Worker:
             LOG.warning("worker %s could not tell: %s", self._worker_id, words, exc_info=True)
 
     def _outdated(self, found: schema.Schema) -> SchemaReplaced:
-        return SchemaReplaced(
-            f"The database {self._engine.database.where} has been upgraded to schema {found}, newer than the "
-            f"{self._schema} of this agentmesh.",
-            hint="Start it again once agentmesh is upgraded here too; its agents can go on with any newer worker.",
-        )
+        hint = "Start it again once agentmesh is upgraded here too; its agents can go on with any newer worker."
+        return schema.replaced(self._engine.database.where, found, hint)
 
     # The listener's thread.
 

@@ -21,6 +21,7 @@ from agentmesh.domain.errors import (
     DatabaseUnreachable,
     DeadAgent,
     Fenced,
+    SchemaReplaced,
     UnknownAgent,
     UnknownSession,
 )
@@ -28,7 +29,7 @@ from agentmesh.domain.ids import AgentId, WorkerId, short
 from agentmesh.domain.log import logger
 from agentmesh.domain.rows import Session
 from agentmesh.domain.states import PermissionMode
-from agentmesh.store import external, sessions, timers, workers
+from agentmesh.store import external, schema, sessions, timers, workers
 from agentmesh.store.call import Lease
 from agentmesh.store.errors import translated
 from agentmesh.store.listener import Listener
@@ -38,10 +39,14 @@ LOG = logger(__name__)
 
 Result = TypeVar("Result")
 
+_Over = DeadAgent | UnknownSession | SchemaReplaced
+"""Why the agent cannot be taken again."""
+
 _BEAT = 2.0
 _PATIENCE = 15.0
 """Seconds that a call waits for the agent to join again."""
 _STOPPING = "the MCP server is stopping"
+_OUTDATED = "Restart the MCP server once agentmesh is upgraded here too."
 _TRIES = 5
 """Attempts to take an agent, in case other clients take the chosen one first."""
 
@@ -73,7 +78,7 @@ class Member:
         self._listener: Listener | None = None
         self._worker_id: WorkerId | None = None
         self._lease: Lease | None = None
-        self._over: DeadAgent | UnknownSession | None = None
+        self._over: _Over | None = None
         self._changed = threading.Condition()  # of _lease and _over
         self._chores: list[Callable[[], None]] = []
         self._watchers: dict[object, Callable[[], None]] = {}
@@ -105,9 +110,16 @@ class Member:
         """Join, unless that is done; raise an AgentmeshError if it fails, and then it may be tried again.
 
         Once joined, raise UnknownSession if the session was deleted; SessionMoved, which is one, says where it is.
+        Raise SchemaReplaced if the schema is no longer this program's.
         """
         if not self._join_first():
+            self.mesh.database.run(self._require_schema, idempotent=True)
             self.mesh.database.run(sessions.require_still, self.session.id, idempotent=True)
+
+    def _require_schema(self, connection: Any) -> None:
+        """Raise SchemaReplaced if a newer program has upgraded the schema: its functions may mean something else."""
+        if found := workers.replaced(connection, schema.needed()):
+            raise schema.replaced(self.mesh.database.where, found, _OUTDATED)
 
     def _join_first(self) -> bool:
         """Join and return True, unless that is done."""
@@ -214,15 +226,16 @@ class Member:
         first = self._beat is None
         try:
             with translated(self.mesh.database.where):
+                self._require_schema(connection)
                 if self._worker_id is None or not workers.rejoin(connection, self._worker_id):
                     self._set(lease=None)
                     self._worker_id = workers.join(connection, self._identity())
                 if self._lease is None:
                     self._set(lease=external.join(connection, self._worker_id, self.agent_id))
-        except (DeadAgent, UnknownAgent) as error:
+        except (DeadAgent, UnknownAgent, SchemaReplaced) as error:
             if first:
                 raise
-            self._set(over=self._end(connection, error))
+            self._set(over=error if isinstance(error, SchemaReplaced) else self._end(connection, error))
 
     def _end(self, connection: Any, error: AgentmeshError) -> DeadAgent | UnknownSession:
         """Return why the agent cannot be taken again: its session is gone, or it is dead."""
@@ -245,7 +258,7 @@ class Member:
             session=self.session.id,
         )
 
-    def _set(self, *, lease: Lease | None = None, over: DeadAgent | UnknownSession | None = None) -> None:
+    def _set(self, *, lease: Lease | None = None, over: _Over | None = None) -> None:
         with self._changed:
             self._lease, self._over = lease, over or self._over
             self._changed.notify_all()
@@ -284,6 +297,8 @@ class Member:
         while not self._leaving.wait(_BEAT):
             try:
                 self._beat_once()
+            except SchemaReplaced as error:
+                self._set(over=error)
             except AgentmeshError as error:
                 if not self._leaving.is_set():
                     LOG.warning("no heartbeat: %s", error)
@@ -294,6 +309,7 @@ class Member:
         lease = self._lease
         if self._over or lease is None or self._worker_id is None:
             return
+        self.mesh.database.run(self._require_schema, idempotent=True)
         for seen in self.mesh.database.run(workers.tick, self._worker_id, {lease.agent_id: lease.epoch}):
             if seen.what == "fenced":
                 _known(self._listener).reconnect()  # which registers it again

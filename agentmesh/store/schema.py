@@ -19,7 +19,7 @@ import psycopg
 from psycopg import errors as pg
 
 import agentmesh
-from agentmesh.domain.errors import SchemaAhead, SchemaBehind, SchemaDiffers
+from agentmesh.domain.errors import SchemaAhead, SchemaBehind, SchemaDiffers, SchemaReplaced
 from agentmesh.sql import statement
 from agentmesh.store import code, moves
 from agentmesh.store.errors import translated
@@ -263,6 +263,14 @@ def _require_nothing_sealed(connection: psycopg.Connection, where: str, there: S
 def _unreleased(there: Schema, where: str, folder: Path | None) -> SchemaDiffers:
     sentence = f"The database {where} has schema {there}, which no release of agentmesh made."
     return SchemaDiffers(sentence, hint=_advice(folder))
+
+
+def replaced(where: str, found: Schema, hint: str) -> SchemaReplaced:
+    """Return the error for a program under which somebody has upgraded the schema to the one found."""
+    return SchemaReplaced(
+        f"The database {where} has been upgraded to schema {found}, newer than the {needed()} of this agentmesh.",
+        hint=hint,
+    )
 
 
 def _ahead(where: str, there: Schema | None) -> SchemaAhead:

@@ -438,6 +438,29 @@ def test_a_killed_client_learns_that_it_is_dead(desk: Desk):
     run(test)
 
 
+def test_a_server_under_which_the_schema_was_upgraded_refuses_each_call(desk: Desk):
+    """Functions of another version may mean something else, and its own workers have ended."""
+
+    async def test():
+        async with desk.guest() as guest:
+            me, ended = await guest.id(), []
+
+            async def wait() -> None:
+                ended.append(await guest.refused("wait", timeout=150))
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(wait)
+                await soon(lambda: desk.mesh.run(waits.registered, me), "the wait")
+                desk.mesh.conn.execute("update agentmesh.alembic_version set version_num = '9999'")
+            ended += [await guest.refused("list_agents"), await guest.refused("fork", name="a", prompt="work")]
+            for refused in ended:
+                assert "has been upgraded to schema 9999" in refused["error"]
+                assert "Restart the MCP server" in refused["hint"]
+        assert desk.mesh.one("select count(*) from agentmesh.agents where name = 'a'") == 0
+
+    run(test)
+
+
 def test_a_client_that_was_taken_for_dead_joins_again_by_itself(desk: Desk):
     async def test():
         async with desk.guest() as guest:
