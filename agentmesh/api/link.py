@@ -121,8 +121,9 @@ class SessionLink:
             raise
 
     def check(self) -> None:
-        """Raise Interrupted if the mesh was closed, or the waiting tool was stopped."""
+        """Raise Interrupted if the mesh was closed or the waiting tool was stopped, and why an own worker has ended."""
         if self.runtime.hearing.closed:
             raise Interrupted("the mesh was closed", hint="The agents go on if a worker serves them.")
         if self._around.cancel and self._around.cancel.is_set():
             raise Interrupted("the tool was stopped", hint="Its agent was interrupted or killed, or its worker stops.")
+        self.runtime.require_own_worker(self.session)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -17,20 +17,30 @@ from agentmesh.store import sessions
 
 if TYPE_CHECKING:
     from agentmesh import app
+    from agentmesh.engine.worker import Failure, Worker
 
 LOG = logger(__name__)
+
+
+def tell_failure(why: Failure) -> None:
+    """Log why a worker of this process has stopped by itself: its block may last for long."""
+    LOG.error("the worker of this program has stopped: %s %s", why.message, why.hint)
 
 
 class Runtime:
     """Knows what this process runs, so that every handle can have its session served; thread-safe."""
 
-    def __init__(self, core: app.Mesh, *, background_workers: bool) -> None:
+    def __init__(
+        self, core: app.Mesh, *, background_workers: bool, failed: Callable[[], Failure | None] = lambda: None
+    ) -> None:
+        """``failed`` says why a worker of this process that serves several databases has stopped by itself."""
         self.core = core
         self.hearing = SharedListener(core)
         self._background_workers = background_workers
         self._lock = threading.Lock()
-        self._own: list[SessionId | None] = []
-        """The workers that run in this process now: each for one session, or (None) for all."""
+        self._failed = failed
+        self._own: list[tuple[SessionId | None, Worker]] = []
+        """The workers of this database in this process: each for one session, or (None) for all."""
         self._told_failure = ""
 
     @property
@@ -47,16 +57,16 @@ class Runtime:
 
         conceal_process()
         process = os.getpid()
-        worker = make_worker(self.core, session=session, concurrency=concurrency)
+        worker = make_worker(self.core, session=session, concurrency=concurrency, on_failure=tell_failure)
         try:
             worker.start()
             with self._lock:
-                self._own.append(session)
+                self._own.append((session, worker))
             try:
                 yield
             finally:
                 with self._lock:
-                    self._own.remove(session)
+                    self._own.remove((session, worker))
         finally:
             if os.getpid() == process:  # a forked process has neither its threads nor its connections
                 worker.stop()
@@ -71,7 +81,7 @@ class Runtime:
     def try_to_serve(self, session: SessionId, root: AgentId) -> None:
         """Start a worker if none serves the session. If this process has one for it, the database is not asked."""
         with self._lock:
-            runs_here = any(serves in (None, session) for serves in self._own)
+            runs_here = any(serves in (None, session) for serves, _ in self._own)
         if not runs_here:
             self._serve(session, root)
 
@@ -79,6 +89,14 @@ class Runtime:
         """Start a worker if the database knows none that serves the session; raise UsageError if none will."""
         if obstacle := self._serve(session, root):
             raise obstacle
+
+    def require_own_worker(self, session: SessionId) -> None:
+        """Raise why a worker of this process that served the session has stopped by itself, if one has."""
+        with self._lock:
+            failures = [worker.failed for serves, worker in self._own if serves in (None, session)]
+        for failure in (*failures, self._failed()):
+            if failure:
+                raise type(failure)(failure.message, hint=failure.hint)
 
     def _serve(self, session: SessionId, root: AgentId) -> UsageError | None:
         """Start a worker if none serves the session; return why none will."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from agentmesh import app
-from agentmesh.api.runtime import Runtime
+from agentmesh.api.runtime import Runtime, tell_failure
 from agentmesh.domain.errors import AgentmeshError, UsageError
 from agentmesh.domain.ids import SessionId
 from agentmesh.domain.log import logger
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from agentmesh.app.databases import Databases
     from agentmesh.app.served_databases import ServedDatabases
     from agentmesh.config.settings import Settings
+    from agentmesh.engine.worker import Failure
 
 LOG = logger(__name__)
 
@@ -39,8 +40,8 @@ class Runtimes:
         self._process = os.getpid()
         self._made: dict[app.Mesh, Runtime] = {}
         self._gifts: list[Callable[[Runtime], None]] = []
-        self._workers = 0
-        """How many blocks of this process serve all databases now."""
+        self._served: list[ServedDatabases] = []
+        """For each block of this process that serves all databases now, their workers."""
         self._several: Databases | None = None
         if not settings.has_several_databases:
             self._add(app.open_mesh(settings, role=role, what=what))
@@ -136,7 +137,7 @@ class Runtimes:
     def has_worker(self) -> bool:
         """Whether this process runs agents now."""
         with self._lock:
-            return bool(self._workers) or any(runtime.has_worker for runtime in self._made.values())
+            return bool(self._served) or any(runtime.has_worker for runtime in self._made.values())
 
     @contextmanager
     def worker(self, concurrency: int | None) -> Iterator[None]:
@@ -149,17 +150,18 @@ class Runtimes:
         from agentmesh.tools.environment import conceal_process
 
         conceal_process()
-        served = ServedDatabases.of_several(self._several, _log, {"concurrency": concurrency})
+        how = {"concurrency": concurrency, "on_failure": tell_failure}
+        served = ServedDatabases.of_several(self._several, _log, how)
         try:
             served.start()
             with self._lock:
-                self._workers += 1
+                self._served.append(served)
             try:
                 with _joining(served):
                     yield
             finally:
                 with self._lock:
-                    self._workers -= 1
+                    self._served.remove(served)
         finally:
             served.stop()
         if served.failed:
@@ -177,11 +179,15 @@ class Runtimes:
     # Within
 
     def _add(self, core: app.Mesh) -> None:
-        runtime = Runtime(core, background_workers=self._background_workers)
+        runtime = Runtime(core, background_workers=self._background_workers, failed=self._failed)
         with self._lock:
             for gift in self._gifts:
                 gift(runtime)
             self._made[core] = runtime
+
+    def _failed(self) -> Failure | None:
+        with self._lock:
+            return next((failed for served in self._served if (failed := served.failed)), None)
 
     def _of(self, core: app.Mesh) -> Runtime:
         with self._lock:

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from agentmesh.domain.errors import DatabaseError, SchemaReplaced, WorkerFailed
+from agentmesh.domain.errors import DatabaseError
 
 if TYPE_CHECKING:
     from agentmesh.app import Mesh
     from agentmesh.app.databases import Databases
     from agentmesh.app.model_client import ModelClient
-    from agentmesh.engine.worker import Worker
+    from agentmesh.engine.worker import Failure, Worker
 
 _AGAIN: Final = 10.0
 """Seconds before a database that could not be served is tried again."""
@@ -47,9 +47,9 @@ class ServedDatabases:
         return cls(None, _Several(databases, tell, how))
 
     @property
-    def failed(self) -> SchemaReplaced | WorkerFailed | None:
+    def failed(self) -> Failure | None:
         """Why one of them stopped by itself."""
-        return next((each.worker.failed for each in self._workers.values() if each.worker.failed), None)
+        return next((each.worker.failed for each in list(self._workers.values()) if each.worker.failed), None)
 
     @property
     def idle_since(self) -> float | None:

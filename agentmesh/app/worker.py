@@ -13,7 +13,7 @@ from agentmesh.app.models import DEMO, ConfiguredModels
 from agentmesh.engine.engine import Engine
 from agentmesh.engine.feed import Feed
 from agentmesh.engine.tool import Effect
-from agentmesh.engine.worker import Worker
+from agentmesh.engine.worker import Failure, Worker
 from agentmesh.store import sessions, workers
 from agentmesh.store.link import Pulse
 from agentmesh.telemetry import observer
@@ -40,6 +40,7 @@ def make_worker(
     on_event: Callable[[str], None] = lambda _: None,
     metrics: WorkerMetrics | None = None,
     client: ModelClient | None = None,
+    on_failure: Callable[[Failure], None] = lambda _: None,
 ) -> Worker:
     """Return a worker, not started; it stops when the mesh closes. ``metrics`` report it from now on.
 
@@ -68,6 +69,7 @@ def make_worker(
         on_event,
         heed=client.news.share(mesh.database),
         tend=tending(mesh, session),
+        on_failure=on_failure,
     )
     if metrics is not None:
         metrics.watch(made, mesh.database, identity.concurrency)

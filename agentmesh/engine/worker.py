@@ -79,6 +79,10 @@ MakeListener = Callable[[Callable[[str, str], None], Callable[[], None], Callabl
 """``(on_notify, on_reconnect, setup) -> listener``; setup is called first on each new connection."""
 
 
+Failure = SchemaReplaced | WorkerFailed
+"""Why a worker has stopped by itself."""
+
+
 class Worker:
     """Runs agents of one database until stopped."""
 
@@ -92,15 +96,17 @@ class Worker:
         tick: float = _TICK,
         heed: Callable[[], object] = lambda: None,
         tend: Callable[[], None] = lambda: None,
+        on_failure: Callable[[Failure], None] = lambda _: None,
     ) -> None:
         """``heed`` is called at news of models: pauses, and abilities of servers. ``tend`` looks after processes, at
-        each tick."""
+        each tick. ``on_failure`` gets ``failed``, at once and on any thread."""
         self._engine = engine
         self._identity = identity
         self._on_event = on_event
         self._tick_every = tick
         self._heed = heed
         self._tend = tend
+        self._on_failure = on_failure
         self._tick_now = threading.Event()
         self._listener = make_listener(self._heard, self._reconnected, self._join)
         slots, database = identity.concurrency, engine.database
@@ -115,7 +121,7 @@ class Worker:
         self._worker_id: WorkerId | None = None
         self.beat_at = time.monotonic()
         """When the database last answered its heartbeat."""
-        self.failed: SchemaReplaced | WorkerFailed | None = None
+        self.failed: Failure | None = None
         """Why it stopped by itself; its caller ends with that error."""
         self._loops = [
             Loop(self._claims.run, "claims", self._died),
@@ -196,10 +202,11 @@ class Worker:
         else:
             self._tell(f"worker {self._worker_id} stopped, {freed} agents handed over")
 
-    def _retire(self, why: SchemaReplaced | WorkerFailed) -> None:
+    def _retire(self, why: Failure) -> None:
         """Stop by itself, on a thread of its own, because any thread may call this."""
         if self.failed is None:
             self.failed = why
+            self._on_failure(why)
             self._over.set()
 
     def _died(self, name: str, error: BaseException) -> None:

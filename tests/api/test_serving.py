@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 import agentmesh
 from agentmesh.app.serving import ServingResult
+from agentmesh.domain.errors import SchemaReplaced
 from tests.api.conftest import InThread, Open
-from tests.fixtures.engine import Rig, until
+from tests.fixtures.engine import Rig, say, until, when
 
 
 def weather(city: str) -> str:
@@ -59,6 +61,26 @@ def test_why_a_worker_could_not_start_is_told_once_in_its_own_words(
     (told,) = [record.getMessage() for record in caplog.records if "has ended" in record.getMessage()]
     assert "concurency" in told
     assert "agentmesh:" not in told
+
+
+def test_a_wait_raises_why_this_program_s_own_worker_has_stopped(
+    rig: Rig, mesh: agentmesh.Mesh, caplog: pytest.LogCaptureFixture
+):
+    """Nothing would end the wait: this program takes itself for the session's worker, and starts no other."""
+    rig.script("root", when(threading.Event(), say("never said")))
+    session = mesh.start_session()
+
+    def program() -> None:
+        with mesh.worker():
+            session.send("go")
+            until(rig.requests, "its model call")
+            rig.conn.execute("update agentmesh.alembic_version set version_num = '9999'")
+            session.wait()
+
+    with pytest.raises(SchemaReplaced, match="upgraded to schema 9999"):
+        program()
+    (told,) = [record.getMessage() for record in caplog.records if "of this program has stopped" in record.getMessage()]
+    assert "Start it again once agentmesh is upgraded here too" in told
 
 
 def test_what_a_program_alone_has_is_an_obstacle(open_mesh: Open):

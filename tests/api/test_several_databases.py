@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,10 +15,10 @@ import psycopg
 import pytest
 
 import agentmesh
-from agentmesh.domain.errors import SessionMoved
+from agentmesh.domain.errors import SchemaReplaced, SessionMoved
 from agentmesh.store import moves
 from tests.api.conftest import Open
-from tests.fixtures.engine import Rig, call, do, say
+from tests.fixtures.engine import Rig, call, do, say, when
 
 
 @pytest.fixture
@@ -234,6 +235,23 @@ def test_a_database_that_was_away_is_served_when_it_is_back(
             found = conn.execute("select from pg_database where datname = %s", [f"{name}_away"])
             if found.rowcount:
                 conn.execute(f'alter database "{name}_away" rename to "{name}"')
+
+
+def test_a_wait_raises_why_the_worker_of_its_database_has_stopped(rig: Rig, configure, open_mesh: Open, urls):
+    rig.script("root", when(threading.Event(), say("never said")))
+    mesh = open_mesh()
+    session = mesh.start_session(database="b")
+
+    def program() -> None:
+        with mesh.worker():
+            session.send("go")
+            rig.until(rig.requests)
+            with psycopg.connect(urls["b"], autocommit=True) as conn:
+                conn.execute("update agentmesh.alembic_version set version_num = '9999'")
+            session.wait()
+
+    with pytest.raises(SchemaReplaced, match="upgraded to schema 9999"):
+        program()
 
 
 def test_a_closed_mesh_ends_its_workers_and_its_waits(configure, open_mesh: Open, urls):
