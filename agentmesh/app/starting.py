@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -67,7 +68,8 @@ def take(file: Path, what: str) -> Held | Busy | None:
         os.close(descriptor)
         return Busy(found) if is_fresh else None
     os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, os.fsencode(what), 0)
+    with suppress(OSError):  # a full disk: others then wait until this worker is registered, whatever it serves
+        os.pwrite(descriptor, os.fsencode(what), 0)
     return Held(descriptor)
 
 

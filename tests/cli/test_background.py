@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from tests.cli.conftest import CommandLine
+from tests.faults.cluster import small_disk
 from tests.fixtures.pooler import PROGRAM, pooled
 from tests.fixtures.proxy import proxy
 
@@ -102,6 +103,19 @@ def test_17_10_a_wrong_project_file_fails_no_worker_that_starts_beside_it(tidy, 
     log = Path(tidy.environ["XDG_STATE_HOME"]) / "agentmesh" / "worker.log"
     _until(lambda: mesh.one("select status from agentmesh.agents where name = 'brave'") == "idle", "brave's end")
     assert "modle is not a known key" in log.read_text(), "it says why the file is not used"
+
+
+def test_a_worker_starts_though_the_home_is_full(tidy, mesh, session, tmp_path):
+    with small_disk(1, os.getuid(), tmp_path / "disk") as home:
+        with suppress(OSError):
+            (home / "fill").write_bytes(bytes(2 << 20))
+        tidy.environ |= {"HOME": str(home), "XDG_STATE_HOME": str(home)}
+        done = tidy("send", "root", "list files")
+        assert done.code == 0, done.err
+        assert "cannot be written" not in done.err
+        _until(lambda: mesh.one("select status from agentmesh.agents where session_id = %s", session) == "idle", "it")
+        for process in _workers(tidy.folder.parent):
+            process.kill()
 
 
 def test_17_10_the_lock_is_free_when_the_worker_is_registered_or_dead(tidy, mesh, session):
