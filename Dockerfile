@@ -6,7 +6,7 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates git \
     && rm -rf /var/lib/apt/lists/*
 
-RUN useradd --create-home --uid 1000 agentmesh && install --directory --owner=agentmesh /workspace
+RUN useradd --create-home --uid 1000 agentmesh && install --directory --owner=agentmesh /workspace /data
 WORKDIR /usr/src/agentmesh
 
 COPY requirements/run.txt requirements/

@@ -57,6 +57,15 @@ def test_the_worker_logs_in_with_the_rights_of_a_worker_and_knows_no_other_passw
     assert "in role agentmesh_worker" in (ROOT / script).read_text()
 
 
+def test_own_trees_outlive_the_container_and_belong_to_its_user(compose, instructions):
+    worker = compose["services"]["worker"]
+    folder = worker["environment"]["AGENTMESH_DATA_DIR"]
+    assert f"data:{folder}" in worker["volumes"]
+    assert "data" in compose["volumes"]
+    owned = next(arguments for kind, arguments in instructions if kind == "RUN" and "--owner=agentmesh" in arguments)
+    assert folder in owned.split(), "a new volume takes its owner from the image's folder"
+
+
 def test_the_image_has_git_and_certificates_for_the_agents(instructions):
     installed = next(arguments for kind, arguments in instructions if kind == "RUN" and "apt-get install" in arguments)
     assert {"git", "ca-certificates"} <= set(installed.split())
