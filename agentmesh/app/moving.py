@@ -131,8 +131,11 @@ def _settle(source: Mesh, destination: Mesh | None, this: UUID) -> Outcome:
     """Finish a move if the session has departed; else call it off, and throw away what has arrived."""
     if source.database.run(moves.call_off, this, idempotent=True) != "departed":
         if destination is not None:
-            with moves.patient_connection(destination.database) as arriving:
-                moves.discard(arriving, this)
+            try:
+                with moves.patient_connection(destination.database) as arriving:
+                    moves.discard(arriving, this)
+            except AgentmeshError as error:  # the session has stayed all the same, and the copy is sealed
+                LOG.warning("`agentmesh sessions move --resume` throws away what has arrived of it: %s", error)
         return Outcome.STAYED
     if destination is None:
         return Outcome.UNKNOWN

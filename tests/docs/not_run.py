@@ -66,7 +66,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
         "$ export AGENTMESH_DATABASE_URL='postgresql://w1@d",
     ): "needs a server with a certificate; tests/cli/test_tls.py has one",
     ("docs/how-to/own-server.md", "$ POSTGRES_PASSWORD=... WORKER_PASSWORD=... OPENAI"): "needs Docker",
-    ("docs/how-to/own-server.md", "$ printf 'services:\\n  worker:\\n    hostname: age"): "needs Docker",
+    ("docs/how-to/own-server.md", "$ printf 'services:\\n  worker:\\n    hostname: agen"): "needs Docker",
     ("docs/how-to/models.md", "$ agentmesh setup"): "it asks questions, and needs a model server and a key",
     ("docs/how-to/models.md", "$ export OPENAI_BASE_URL=http://localhost:11434/v1"): "needs a model server and a key",
     ("docs/reference/export.md", "╷09:00:00              ╷09:00:30           ╷11:00:"): "a picture",

@@ -273,6 +273,26 @@ def test_a_destination_that_is_away_or_read_only_changes_nothing(am: CommandLine
     assert two.nothing_is_left()
 
 
+def test_a_destination_that_goes_away_amid_a_move_leaves_the_session_where_it_was(am: CommandLine, two: Two):
+    door = Proxy(two.b.info.dsn)
+    try:
+        am.configure(f"[databases.a]\nurl = '{two.a.info.dsn}'\n[databases.b]\nurl = '{door.url}'\n")
+        with am.start("sessions", "move", str(two.session), "b") as mover, locked(two.b, "todos"):
+            until(partial(has_come, mover, two.b, "todos"), "the lock")
+            door.refuse()
+            _, said = mover.communicate(timeout=100)
+        assert mover.returncode == 1
+        assert "is left unfinished" not in said.decode()
+        assert "throws away what has arrived of it" in said.decode()
+        assert not moves.unfinished(two.a), "the source knows that it has stayed"
+        door.admit()
+        assert am("sessions", "move", "--resume").code == 0
+    finally:
+        door.close()
+    assert two.is_whole()
+    assert two.nothing_is_left()
+
+
 def test_a_session_that_departed_to_a_database_that_is_not_configured_is_told(am: CommandLine, two: Two):
     this = moves.begin(two.a, two.session, "b")
     moves.leave(two.a, two.b, this, two.session, "a")
