@@ -119,7 +119,7 @@ def _database_checks(mesh: Mesh) -> Iterator[Finding]:
     yield from _pooler(mesh)
     if found is schema.SchemaState.CURRENT:
         yield from _reader(mesh)
-        yield _workers(mesh)
+        yield from _workers(mesh)
         yield from _stuck(mesh)
         yield from _moves(mesh)
 
@@ -140,7 +140,7 @@ def _holders(mesh: Mesh) -> Finding:
 
 
 def _schema(mesh: Mesh, found: str) -> Iterator[Finding]:
-    from agentmesh.store import schema
+    from agentmesh.store import health, schema
 
     there = mesh.database.run(schema.installed, idempotent=True)
     if there:
@@ -153,6 +153,8 @@ def _schema(mesh: Mesh, found: str) -> Iterator[Finding]:
     match found:
         case schema.SchemaState.CURRENT:
             yield Finding(Health.OK, "schema", f"at {there}, as this program needs it")
+            for words, repair in mesh.database.run(health.switched_off, idempotent=True):
+                yield Finding(Health.BROKEN, "schema", words, f"As its owner: {repair};")
         case schema.SchemaState.EMPTY:
             yield Finding(
                 Health.NOTE, "schema", "the database is empty; the first command that needs it makes the schema"
@@ -233,16 +235,19 @@ def _reader(mesh: Mesh) -> Iterator[Finding]:
         yield Finding(Health.NOTE, "reader", error.message, error.hint)
 
 
-def _workers(mesh: Mesh) -> Finding:
+def _workers(mesh: Mesh) -> Iterator[Finding]:
     from agentmesh.store import workers
 
     alive = mesh.database.run(workers.alive, idempotent=True)
     if not alive:
-        return Finding(Health.OK, "workers", "none runs; `agentmesh run` is one itself, other commands start one")
-    words = "; ".join(
-        f"worker {one['id']} (pid {one['pid']} on {one['host']}, {plural(one['agents'], 'agent')})" for one in alive
-    )
-    return Finding(Health.OK, "workers", words)
+        yield Finding(Health.OK, "workers", "none runs; `agentmesh run` is one itself, other commands start one")
+    for one in alive:
+        words = f"worker {one['id']} (pid {one['pid']} on {one['host']}, {plural(one['agents'], 'agent')})"
+        if one["silent"]:
+            words += f", silent since {moment(one['seen_at'])}"
+            yield Finding(Health.NOTE, "workers", words, "If it is dead, the next worker that runs frees its agents.")
+        else:
+            yield Finding(Health.OK, "workers", words)
 
 
 def _stuck(mesh: Mesh) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from agentmesh.cli.parameter_types import Number
 from agentmesh.cli.place import PlaceOptions
 from agentmesh.cli.render.data import emit
 from agentmesh.cli.talk import complain, say
-from agentmesh.domain.errors import DatabaseError, UsageError
+from agentmesh.domain.errors import DatabaseError, SchemaDiffers, UsageError
 
 if TYPE_CHECKING:
     from agentmesh.config.settings import Settings
@@ -169,9 +169,17 @@ def _embedded(settings: Settings) -> EmbeddedServer | None:
 def _schema(url: str) -> dict[str, object]:
     """Return facts from the database itself."""
     from agentmesh.store import health, schema
+    from agentmesh.store.pool import describe
 
     with health.look(url) as connection:
         server = health.server(connection)
+        state = str(schema.state(connection))
+        if state == schema.SchemaState.CURRENT:
+            try:
+                schema.check(connection, describe(url))
+            except SchemaDiffers as error:
+                complain(error.message, error.hint)
+                state = "differs"
         return {
             "database": server.database,
             "role": server.role,
@@ -180,5 +188,5 @@ def _schema(url: str) -> dict[str, object]:
             "bytes": server.bytes,
             "schema": str(there) if (there := schema.installed(connection)) else None,
             "schema_needed": str(schema.needed()),
-            "schema_state": schema.state(connection),
+            "schema_state": state,
         }

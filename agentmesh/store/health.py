@@ -75,6 +75,11 @@ def stuck(conn: Connection) -> list[Stuck]:
         return cursor.execute(statement("health.stuck")).fetchall()
 
 
+def switched_off(conn: Connection) -> list[tuple[str, str]]:
+    """Return which triggers and indexes of ours do nothing, each with the statement that repairs it."""
+    return conn.execute(statement("health.switched_off")).fetchall()
+
+
 def require_listen(url: str) -> None:
     """Raise DatabaseError if nothing can be heard through this URL: no worker can run on it."""
     there = connection_string(url, role="doctor")

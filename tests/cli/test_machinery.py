@@ -82,6 +82,23 @@ def test_17_5_doctor_is_not_broken_by_what_was_left_lying_days_ago(am, mesh, her
     assert f"agentmesh sessions end {mesh.session_of(here)}" in old.out
 
 
+def test_every_cause_of_a_database_that_takes_no_changes_is_named(am, mesh, database_url):
+    name = conninfo_to_dict(database_url)["dbname"]
+    mesh.conn.execute(f'alter database "{name}" set default_transaction_read_only = on')
+    done = am("run", "--model", "demo", "hello")
+    assert done.code == 1
+    assert "or default_transaction_read_only is on for the database or the role" in done.err
+
+
+def test_doctor_says_which_workers_are_silent(am, mesh, here):
+    before = am("doctor")
+    mesh.conn.execute("update agentmesh.workers set seen_at = now() - interval '3 minutes'")
+    done = am("doctor")
+    assert "✓ workers        worker" in before.out
+    assert "· workers        worker" in done.out
+    assert ", silent since " in done.out
+
+
 def test_doctor_looks_at_every_row_when_asked_to(am, mesh, here):
     done = am("doctor", "--deep")
     assert done.code == 0, done.out
@@ -253,8 +270,24 @@ def test_doctor_names_what_somebody_changed_by_hand(am, conn):
     )
     done = am("doctor")
     assert done.code == 1
-    assert f"says that its schema is {schema.needed()}, but it is not: function lock_class differs." in done.out
+    words = f"says that its schema is {schema.needed()}, but it is not: function lock_class differs."
+    assert words in done.out
     assert done.out.endswith("Broken: schema.\n")
+    status = am("db", "status", "--json")
+    assert status.data["schema_state"] == "differs"
+    assert words in status.err
+
+
+def test_doctor_names_triggers_that_are_off_and_indexes_that_are_not_valid(am, conn):
+    """An interrupted pg_restore --disable-triggers leaves a database without foreign keys."""
+    conn.execute("alter table agentmesh.agents disable trigger all")
+    conn.execute("update pg_index set indisvalid = false where indexrelid = 'agentmesh.moves_open'::regclass")
+    done = am("doctor")
+    assert "✗ schema         triggers of the table agentmesh.agents are off" in done.out
+    assert "As its owner: alter table agentmesh.agents enable trigger all;" in done.out
+    assert "the index agentmesh.moves_open is not valid" in done.out
+    conn.execute("alter table agentmesh.agents enable trigger all; reindex index agentmesh.moves_open")
+    assert am("doctor").code == 0
 
 
 def test_db_url_is_for_psql_and_only_an_embedded_server_can_be_stopped(am, lonely, database_url):

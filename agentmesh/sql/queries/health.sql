@@ -25,6 +25,17 @@ cross join lateral (select greatest(a.created_at, a.queued_at,
   (select max(m.sent_at) from agentmesh.mail m where m.recipient = a.id)) as at) h
 order by recent desc, v.session_id, v.name limit 20;
 
+-- name: switched_off
+-- Triggers of ours that are off, as pg_restore leaves them if it is interrupted, and indexes that no query uses. Foreign
+-- keys are triggers too.
+select 'triggers of the table ' || t.tgrelid::regclass || ' are off', 'alter table ' || t.tgrelid::regclass || ' enable trigger all'
+from pg_trigger t join pg_class c on c.oid = t.tgrelid
+where c.relnamespace = 'agentmesh'::regnamespace and t.tgenabled <> 'O' group by t.tgrelid
+union all
+select 'the index ' || i.indexrelid::regclass || ' is not valid', 'reindex index ' || i.indexrelid::regclass
+from pg_index i join pg_class c on c.oid = i.indexrelid where c.relnamespace = 'agentmesh'::regnamespace and not i.indisvalid
+order by 1;
+
 -- name: can_change
 -- Whether this role may change a row of ours.
 select coalesce(bool_or(has_table_privilege(c.oid, 'insert, update, delete, truncate')), false)

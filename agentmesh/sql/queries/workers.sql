@@ -75,7 +75,7 @@ select exists (select from pg_stat_activity where datname = current_database() a
 
 -- name: alive
 -- Workers that have not ended, for people; clients of external agents (without providers) run no agents.
-select id, host, os_user, pid, concurrency, started_at, seen_at, session_id,
+select id, host, os_user, pid, concurrency, started_at, seen_at, session_id, seen_at < clock_timestamp() - interval '30 seconds' as silent,
   (select count(*) from agentmesh.agents a where a.worker_id = w.id) as agents
 from agentmesh.workers w where ended_at is null and providers <> '{}' order by started_at, id;
 
