@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from agentmesh.app.moving import Resumed
     from agentmesh.domain.rows import Session
     from agentmesh.store.sessions import ExpiredSession
+
+
+_TOLD_EACH: Final = 20
+"""How many sessions are erased between two lines that say so."""
 
 
 class _ListByDefault(click.Group):
@@ -169,9 +173,18 @@ def prune(*, age_text: str | None, dry_run: bool, yes: bool, as_json: bool, plac
         if found and not confirmed(f"This erases {_several(found)}", yes=yes):
             return 1
         with stoppable(lambda: None) as stop:
-            gone = [one for each in trees for one in retention.prune(each, age, lambda: stop.asked)]
+            erased = (one for each in trees for one in retention.prune(each, age, lambda: stop.asked))
+            gone = list(_told(erased, len(found)))
     _print_pruned(gone, as_json=as_json, is_done=True)
     return 130 if stop.asked else 0
+
+
+def _told(erased: Iterable[ExpiredSession], among: int) -> Iterator[ExpiredSession]:
+    """Yield the sessions, and print now and then how many it were: each takes a while."""
+    for count, one in enumerate(erased, 1):
+        if count % _TOLD_EACH == 0:
+            say(f"{count} of {plural(among, 'session')} erased")
+        yield one
 
 
 @sessions.command()

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from agentmesh.domain.errors import AgentmeshError, UnknownSession
-from agentmesh.domain.figures import plural
-from agentmesh.domain.ids import SessionId
+from agentmesh.domain.ids import SessionId, short
 from agentmesh.domain.log import logger
 from agentmesh.store import sessions
 from agentmesh.store.sessions import ExpiredSession
@@ -113,11 +112,11 @@ class Retention:
 
     def _run(self) -> None:
         try:
-            count = sum(1 for _ in prune(self._workspaces, self._age, self._stopping.is_set))
+            for one in prune(self._workspaces, self._age, self._stopping.is_set):
+                LOG.warning(
+                    "erased session %s: nothing happened in it for longer than [retention] allows", short(one.id)
+                )
         except AgentmeshError as error:
             LOG.warning("old sessions were not erased: %s", error)
         except Exception:
             LOG.exception("erasing old sessions failed")
-        else:
-            if count:
-                LOG.info("erased %s in which nothing happened for long", plural(count, "session"))

@@ -21,15 +21,17 @@ pytestmark = pytest.mark.timeout(180)
 @pytest.fixture
 def old(am: CommandLine, mesh: Any, conn: Any) -> list[str]:
     """The ids of two sessions in which nothing has happened for 100 days; another host has a third."""
-    place = HostAndUser.here()
-    made = []
-    for title in ("one", "two"):
-        new = sessions.NewSession(str(am.folder), place.host, place.os_user, "demo/demo", "You.", [], title=title)
-        session = mesh.session_of(mesh.run(sessions.start_session, new))
+    made = [begun(am, mesh, title) for title in ("one", "two")]
+    for session in (*made, mesh.session):
         age(conn, session)
-        made.append(str(session))
-    age(conn, mesh.session)
-    return made
+    return [str(session) for session in made]
+
+
+def begun(am: CommandLine, mesh: Any, title: str) -> Any:
+    """Begin a session of this place; return its id."""
+    place = HostAndUser.here()
+    new = sessions.NewSession(str(am.folder), place.host, place.os_user, "demo/demo", "You.", [], title=title)
+    return mesh.session_of(mesh.run(sessions.start_session, new))
 
 
 def left(conn: Any) -> set[str]:
@@ -51,6 +53,13 @@ def test_old_sessions_are_listed_and_then_erased(am: CommandLine, conn: Any, old
     assert [one["id"] for one in done.data["erased"]] == old
     assert left(conn) == set()
     assert conn.execute("select count(*) from agentmesh.sessions").fetchone() == (1,), "of another host: not ours"
+
+
+def test_how_far_it_is_comes_on_stderr(am: CommandLine, mesh: Any, conn: Any, old: list[str]) -> None:
+    for _ in range(19):
+        age(conn, begun(am, mesh, "more"))
+    done = am("sessions", "prune", "--older-than", "90d", "--yes")
+    assert done.err == "20 of 21 sessions erased\nErased 21 sessions.\n"
 
 
 def test_a_session_began_on_the_day_that_it_was_where_its_reader_is(am: CommandLine, conn: Any, old: list[str]) -> None:

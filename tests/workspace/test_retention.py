@@ -121,7 +121,8 @@ def test_a_large_session_is_erased_in_commits_that_hold_no_lock_for_long(grove: 
     assert sorted(times)[len(times) * 95 // 100] < 0.05
 
 
-def test_a_worker_prunes_when_it_is_time_and_no_more_once_it_stops(old: Rig):
+def test_a_worker_prunes_when_it_is_time_and_no_more_once_it_stops(old: Rig, caplog: pytest.LogCaptureFixture):
+    session = old.one("select id from agentmesh.sessions")
     pruning = retention.Retention(here(old), AGE)
     pruning.tick()
     assert not threads(), "not at the start"
@@ -130,6 +131,7 @@ def test_a_worker_prunes_when_it_is_time_and_no_more_once_it_stops(old: Rig):
     for thread in threads():
         thread.join(30)
     assert old.one("select count(*) from agentmesh.sessions") == 0
+    assert [one for one in caplog.messages if one.startswith(f"erased session {str(session)[:8]}: ")], "it is said"
     pruning.tick()
     assert not threads(), "the next one is an hour later"
     pruning.stop()
