@@ -60,7 +60,10 @@ _ADVICE: MappingProxyType[str, tuple[type[errors.DatabaseError], str]] = Mapping
     {
         "25006": (
             errors.DatabaseError,
-            "It is configured as read_only, or its server is a standby: then use the URL of the primary.",
+            (
+                "It is configured as read_only, its server is a standby (then use the URL of the primary), or "
+                "default_transaction_read_only is on for the database or the role."
+            ),
         ),
         "3F000": (errors.SchemaBehind, _UPGRADE_HINT),
         "40001": (errors.DatabaseBusy, "Others changed the same rows again and again; try once more."),

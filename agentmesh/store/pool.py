@@ -77,6 +77,7 @@ _SEVERAL_AT: Final = re.compile(r"postgres(?:ql)?://[^?]*@[^?]*@")
 
 GO_AROUND: Final = (
     "Set AGENTMESH_DIRECT_DATABASE_URL, or direct_url of its [databases.NAME], to a URL that goes to PostgreSQL itself."
+    " With --database-url neither counts: name such a URL there."
 )
 
 PREPARE_AFTER: Final = 3

@@ -65,6 +65,7 @@ def test_17_7_psql_works_with_the_url_alone(alone, data):
     )
     assert (done.returncode, done.stdout) == (0, b"0\n0\n"), done.stderr
     kept = _keeper(data)
+    assert (data / "postgres" / "log" / "keeper.log").read_text() == "", "it has no warning"
     assert alone("sessions").code == 0
     assert EmbeddedServer(data).running(), "a command that ends does not stop what is kept"
     assert _url(alone)

@@ -67,7 +67,8 @@ def keep(places: Places, seconds: float | None) -> None:
         }
         with (places.logs / "keeper.log").open("wb") as log:
             process = subprocess.Popen(  # the caller may wait for the end of its own output, so that is not handed down
-                [sys.executable, "-m", __name__, str(places.data_dir), str(lock)],
+                # Not by -m: its package imports this module, which Python would warn of.
+                [sys.executable, "-c", f"import {__name__} as keeper; keeper.main()", str(places.data_dir), str(lock)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -207,16 +208,10 @@ def _take(places: Places) -> int | None:
     return lock
 
 
-def main() -> int:
+def main() -> None:
     """Keep the server of the data folder; the second argument is the lock's descriptor, held to the end."""
     os.set_inheritable(int(sys.argv[2]), False)
     try:
         _Keeper(Places(Path(sys.argv[1]))).run()
     except EmbeddedServerError as error:
-        sys.stderr.write(f"{error.message}\n")
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        sys.exit(error.message)
