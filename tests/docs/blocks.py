@@ -3,7 +3,7 @@
 A comment of HTML stands right above its block and is not seen by readers of the page:
 
     <!-- not run: WHY -->            it cannot be run here; tests/docs/not_run.py lists them all
-    <!-- setup -->                   shell lines in the comment itself, run where it stands
+    <!-- setup -->                   shell lines in the comment itself, run where it stands, that wait or tidy up
     <!-- file: PATH -->              the block is this file; ~/ is the reader's home, else it is the project's
     <!-- until: TEXT -->             the last command goes on: it is ended by Ctrl+C when this is in its output
     <!-- screen until: TEXT -->      the command opens the terminal UI: it is left when this is on the screen

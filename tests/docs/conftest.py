@@ -21,7 +21,7 @@ PROJECT = {
 def reader(tmp_path, database_url) -> Iterator[Reader]:
     """A reader whose database is a new one; PostgreSQL's own programs are at hand."""
     environ = {"AGENTMESH_DATABASE_URL": database_url, "AGENTMESH_DATA_DIR": str(tmp_path / "data")}
-    made = Reader(tmp_path, {**environ, "AGENTMESH_MODEL": "demo"})
+    made = Reader(tmp_path, environ)
     for path, text in PROJECT.items():
         made.write(path, text)
     made.run(

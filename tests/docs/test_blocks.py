@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 
@@ -106,6 +107,30 @@ def test_every_block_says_what_it_is():
         if block.language not in known and "not run" not in block.says
     ]
     assert strays == []
+
+
+def test_a_reader_is_told_the_name_of_every_file():
+    """The comment that names a file is not seen, so the words before the block do."""
+    unnamed = []
+    for path in PAGES:
+        for part in re.split(r"^(?:#+ .*|```)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE):
+            words, mark, rest = part.partition("<!-- file: ")
+            name = rest.partition(" -->")[0].removeprefix("~/.config/agentmesh/")
+            if mark and f"{name}`" not in words:
+                unnamed.append((path.name, name))
+    assert unnamed == []
+
+
+def test_what_a_reader_does_not_see_makes_no_agents_and_no_files():
+    makes = re.compile(r"\bagentmesh (?!db url)|\b(?:mkdir|touch|export AGENTMESH_\w+)\b|>(?! ?/dev/null|&)")
+    hidden = [
+        block.where
+        for path in PAGES
+        if path.name != "README.md"  # its commands look at what a real model does
+        for block in read(path)
+        if block.language == "setup" and makes.search(block.text)
+    ]
+    assert hidden == []
 
 
 def test_every_page_with_python_that_is_run_elsewhere_has_its_test():

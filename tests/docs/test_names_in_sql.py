@@ -1,4 +1,4 @@
-"""Statements of the pages that find an agent by its name mean one, though every session may have one of that name."""
+"""Statements of the pages: one that finds an agent by its name means one, though every session may have one of it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,13 @@ from tests.fixtures.mesh import Mesh
 def last_sql(page: str) -> str:
     """Return the last block of SQL of a page."""
     return [block.text for block in read(ROOT / page) if block.language == "sql"][-1]
+
+
+def test_the_guide_has_a_query_for_each_view(mesh: Mesh):
+    shown = " ".join(block.text for block in read(ROOT / "docs/how-to/sql.md") if block.language == "sql")
+    views = mesh.column("select viewname from pg_views where schemaname = 'agentmesh' and starts_with(viewname, 'v_')")
+    assert len(views) > 20
+    assert [view for view in views if f"agentmesh.{view} " not in shown.replace(";", " ")] == []
 
 
 def newest_of_two(mesh: Mesh, name: str) -> AgentId:
