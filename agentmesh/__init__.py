@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     from agentmesh.domain.errors import UnknownAgent as UnknownAgent
     from agentmesh.domain.errors import UnknownSession as UnknownSession
     from agentmesh.domain.errors import UsageError as UsageError
+    from agentmesh.domain.ids import AgentId as AgentId
+    from agentmesh.domain.ids import MailId as MailId
+    from agentmesh.domain.ids import SessionId as SessionId
     from agentmesh.domain.rows import AgentView as AgentView
     from agentmesh.domain.rows import Ref as Ref
     from agentmesh.domain.rows import Request as Request
@@ -63,6 +66,15 @@ if TYPE_CHECKING:
     from agentmesh.store.processes import Process as Process
     from agentmesh.store.processes import ProcessWithOutput as ProcessWithOutput
     from agentmesh.store.todos import BoardTodo as BoardTodo
+else:  # a type checker that saw this would find every name here, the misspelled ones too
+
+    def __getattr__(name: str) -> object:
+        if name not in _EXPORTS:
+            raise AttributeError(f"module 'agentmesh' has no attribute {name!r}")
+        found: object = getattr(import_module(_EXPORTS[name]), name)
+        globals()[name] = found
+        return found
+
 
 __version__ = "0.2.0"
 
@@ -84,6 +96,7 @@ _WHERE = {
     "agentmesh.config.agent_types": "AgentType",
     "agentmesh.domain.budgets": "CostLine",
     "agentmesh.domain.errors": _ERRORS,
+    "agentmesh.domain.ids": "AgentId MailId SessionId",
     "agentmesh.domain.rows": "AgentView Ref Request Row SessionSummary",
     "agentmesh.domain.states": "AgentStatus Kind PermissionMode WaitOutcome WaitStatus",
     "agentmesh.engine.tool": "ToolError",
@@ -91,14 +104,6 @@ _WHERE = {
     "agentmesh.store.todos": "BoardTodo",
 }
 _EXPORTS = {name: module for module, names in _WHERE.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _EXPORTS:
-        raise AttributeError(f"module 'agentmesh' has no attribute {name!r}")
-    found: object = getattr(import_module(_EXPORTS[name]), name)
-    globals()[name] = found
-    return found
 
 
 def __dir__() -> list[str]:

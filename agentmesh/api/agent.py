@@ -112,9 +112,10 @@ class Agent:
         begins without the conversation unless ``context`` is ``all``. With ``report`` the prompt comes from this agent,
         and the child reports to it.
 
-        With a ``schema``, a pydantic model or a JSON Schema, the child ends by the tool ``report`` whose arguments must
-        fit it: ``result`` returns them, and its parent gets them as JSON by mail. ``check`` is a command that must exit
-        with 0 where the child works, before the report is taken; without a schema the report is ``{"result": text}``.
+        With a ``schema``, a type that pydantic knows or a JSON Schema, the child ends by the tool ``report`` whose
+        arguments must fit it: ``result`` returns them, and its parent gets them as JSON by mail. ``check`` is a command
+        that must exit with 0 where the child works, before the report is taken; without a schema the report is
+        ``{"result": text}``.
 
         ``effort`` says how hard its model thinks: ``none``, ``minimal``, ``low``, ``medium``, ``high`` or ``xhigh``.
         """
@@ -172,8 +173,8 @@ class Agent:
         """Give a task to a new sub-agent of a type, wait until it is done, and return its answer.
 
         The sub-agent begins without the conversation, and ends with the call: its conversation stays readable. The
-        answer is its final text. With a pydantic model as ``schema`` it is an instance of that, with a JSON Schema a
-        dict; this agent gets such a report, or one with a ``check``, by mail too. ``schema``, ``check``, ``model``,
+        answer is its final text. With a type as ``schema`` it is a value of that, with a JSON Schema a dict;
+        this agent gets such a report, or one with a ``check``, by mail too. ``schema``, ``check``, ``model``,
         ``tools`` and ``effort`` are as for ``fork``, and ``name`` is the type's unless given. For several tasks at
         once, call ``fork`` with a ``type``.
 
@@ -193,7 +194,7 @@ class Agent:
                 raise ModelError(f"{child.name} was killed before it was done")
             if schema is None:  # with a check alone, the report is text
                 return child.output() if check is None else str(child.result()["result"])
-            return child.result(schema) if isinstance(schema, builtins.type) else child.result()
+            return child.result() if isinstance(schema, Mapping) else child.result(schema)
         finally:
             with suppress(AgentmeshError):  # its answer is what counts, or why there is none
                 child.kill()
@@ -399,7 +400,7 @@ class Agent:
     def result(self, model: type[Model]) -> Model: ...
 
     def result(self, model: type[Model] | None = None) -> dict[str, Any] | Model:
-        """Return its newest report of a fixed form, as a pydantic model or as a dict.
+        """Return its newest report of a fixed form, as a value of the type of its schema or as a dict.
 
         It comes from a fork with a schema or a check, or from a sub-agent whose task had one. Raise ModelError if there
         was no valid report, the errors of ``output`` if its turn ended otherwise, UsageError if it has not reported

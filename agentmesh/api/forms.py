@@ -1,4 +1,4 @@
-"""Schemas of reports as programs write them: pydantic models, or JSON Schema."""
+"""Schemas of reports as programs write them: types that pydantic knows, or JSON Schema."""
 
 from __future__ import annotations
 
@@ -6,46 +6,50 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, RootModel, ValidationError
-from pydantic.errors import PydanticInvalidForJsonSchema
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
 
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.text import one_line
 
-Form = type[BaseModel] | Mapping[str, Any]
-"""A pydantic model, or a JSON Schema."""
-Model = TypeVar("Model", bound=BaseModel)
+Form = type[Any] | Mapping[str, Any]
+"""A type that pydantic knows, such as a model of it, a dataclass or ``list[int]``; or a JSON Schema."""
+Model = TypeVar("Model")
 
 
 def schema_of(form: Any) -> dict[str, Any]:
     """Return the JSON Schema of what a program gave as the form of a report; raise UsageError."""
     if isinstance(form, Mapping):
         return dict(form)
-    if not (isinstance(form, type) and issubclass(form, BaseModel)):
-        raise UsageError(
-            f"{one_line(repr(form), 60)} is no schema", hint="Give a pydantic model, or a JSON Schema as a dict."
-        )
     try:
-        schema = form.model_json_schema()
-    except PydanticInvalidForJsonSchema as error:
-        raise UsageError(f"{form.__name__} has no JSON Schema: {one_line(error.message, 120)}") from error
-    return schema
+        return _adapter(form).json_schema()
+    except PydanticUserError as error:
+        raise UsageError(
+            f"{one_line(repr(form), 60)} is no schema: {one_line(error.message, 120)}",
+            hint="Give a type that pydantic knows, such as a model or a dataclass, or a JSON Schema as a dict.",
+        ) from error
+
+
+def _adapter(form: Any) -> TypeAdapter[Any]:
+    """Return what reads and describes values of a type; raise UsageError for a text, which names nothing here."""
+    if isinstance(form, str):
+        raise UsageError(f"{one_line(repr(form), 60)} is no schema", hint="Give the type itself, not its name.")
+    return TypeAdapter(form)
 
 
 def fitting(model: type[Model], result: Mapping[str, Any], name: str) -> Model:
-    """Return an agent's result as an instance of the model; raise UsageError if it does not fit."""
-    kind: Any = model  # a program need not have been checked for types
-    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
-        raise UsageError(f"{one_line(repr(model), 60)} is no pydantic model", hint="Leave it out for a dict.")
+    """Return an agent's result as a value of the type; raise UsageError if it does not fit."""
     from agentmesh.tools.report import is_wrapped
 
-    wrapped = issubclass(kind, RootModel) and "result" in result and is_wrapped(schema_of(kind))
+    wrapped = "result" in result and is_wrapped(schema_of(model))
     try:
-        return model.model_validate_json(json.dumps(result["result"] if wrapped else result))
+        found: Model = _adapter(model).validate_json(json.dumps(result["result"] if wrapped else result))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(step) for step in first["loc"]) or "it"
+        kind = one_line(getattr(model, "__name__", repr(model)), 60)
         raise UsageError(
-            f"the report of {name} is no {model.__name__}: {place}: {one_line(first['msg'], 120)}",
-            hint="Give the model that its fork was given. A check that JSON Schema cannot express is made here first.",
+            f"the report of {name} is no {kind}: {place}: {one_line(first['msg'], 120)}",
+            hint="Give the type that its fork was given. A check that JSON Schema cannot express is made here first.",
         ) from error
+    return found

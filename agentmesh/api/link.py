@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from agentmesh.api.changes import Changes
 from agentmesh.api.own_wait import AgentWait, OwnWaitResult, read
 from agentmesh.api.resting import TICK, WaitResult, until_rest
 from agentmesh.api.seconds import Span, seconds_of
-from agentmesh.domain.errors import DatabaseUnreachable, Interrupted, Refused, UnknownAgent
+from agentmesh.domain.errors import DatabaseUnreachable, Interrupted, Refused, UnknownAgent, UsageError
 from agentmesh.domain.ids import AgentId, SessionId
 from agentmesh.domain.rows import AgentView
 from agentmesh.store import agents, sessions
@@ -41,6 +41,12 @@ class SessionLink:
         self.session = session
         self.root = root
         self._around = around
+
+    def __reduce__(self) -> NoReturn:
+        raise UsageError(
+            "the handle of a session or an agent belongs to its process",
+            hint="Send its id, and use mesh.resume_session(id) or mesh.find_agent(id) there.",
+        )
 
     def run(self, function: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Result:
         """Call a store function; raise as ``within``."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
 from agentmesh import app
 from agentmesh.api import declaring
@@ -58,6 +58,9 @@ class Mesh:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise UsageError("a mesh belongs to its process", hint="Call agentmesh.open() in the other one.")
 
     def close(self) -> None:
         """Stop this process's workers, end all waits and streams, close all connections; idempotent.
@@ -129,21 +132,23 @@ class Mesh:
         return Session(runtime, row).agent(ref.id)
 
     def list_sessions(
-        self, workdir: str | os.PathLike[str] | None = None, *, database: str | None = None
+        self, workdir: str | os.PathLike[str] | None = None, *, database: str | None = None, limit: int = _MOST_LISTED
     ) -> Sequence[SessionSummary]:
-        """Return the newest 50 sessions of all databases, or of one directory or database.
+        """Return the newest sessions of all databases, or of one directory or database; at most ``limit``.
 
         A database that does not answer is left out, and the log says so.
         """
+        if of_kind(limit, int, "limit") < 1:
+            raise UsageError("the limit of sessions is at least 1")
         where = None if workdir is None else str(path_of(workdir, "workdir").resolve())
 
         def listed(core: app.Mesh) -> Sequence[SessionSummary]:
-            return core.database.run(sessions.list_sessions, where, idempotent=True)
+            return core.database.run(sessions.list_sessions, where, limit, idempotent=True)
 
         if database is not None:
             return listed(self._runtimes.named(database).core)
         found = chain.from_iterable(self._runtimes.ask(listed).values())
-        return sorted(found, key=lambda one: one.created_at, reverse=True)[:_MOST_LISTED]
+        return sorted(found, key=lambda one: one.created_at, reverse=True)[:limit]
 
     # Workers
 

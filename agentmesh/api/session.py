@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -23,7 +23,7 @@ from agentmesh.domain.ids import AgentId, MailId, SessionId, short
 from agentmesh.domain.rows import AgentView, Ref, Request
 from agentmesh.domain.rows import Session as Row
 from agentmesh.domain.states import AgentStatus, WaitOutcome
-from agentmesh.store import budgets, mailbox, processes, requests, sessions
+from agentmesh.store import budgets, mailbox, processes, requests, sessions, timers
 from agentmesh.store.processes import Process, ProcessWithOutput
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Session:
         """The name of the database that it is in; empty for one without a name."""
         self._link = SessionLink(runtime, row.id, row.root_id, around or CallSurroundings())
         self.root = Agent(self._link, Ref(row.root_id, "root"))
-        self._streaming = threading.Lock()
+        self._streaming, self._running = threading.Lock(), threading.Lock()
 
     def __repr__(self) -> str:
         return f"<Session {short(self.id)} {self.title!r}>"
@@ -144,9 +144,16 @@ class Session:
 
         If the root's turn ended otherwise, raise the error: ModelError, LimitReached, Interrupted. If the time is up,
         interrupt all agents, wait for up to 8 s until they rest, and raise Timeout. Agents rest at once unless a tool
-        does not stop; the hint names those that still run then.
+        does not stop; the hint names those that still run then. Raise UsageError while another ``run`` of this handle
+        goes on: a session has one root, which gives one answer.
         """
         seconds = seconds_of(timeout, "timeout")
+        with self._alone(
+            self._running, "run waits for the answer", "Give each thread a session of its own, or agents."
+        ):
+            return self._run(prompt, seconds, images)
+
+    def _run(self, prompt: str, seconds: float | None, images: Sequence[str | Path]) -> str:
         self.send(prompt, images=images)
         waited = self.wait(timeout=seconds)
         if waited.outcome == WaitOutcome.TIMEOUT:
@@ -161,6 +168,10 @@ class Session:
         if (found[0] if found else self.root.status) == AgentStatus.DEAD:
             raise ModelError(f"session {short(self.id)} was ended")
         return self.root.output()
+
+    def cancel_timer(self, timer: int) -> bool:
+        """End what ``Agent.send_later`` began, by the number that it returned; return False if it has ended already."""
+        return self._link.run(timers.cancel, self.id, timer, idempotent=True)
 
     def end(self) -> int:
         """Kill all agents, including the root; return how many died. Their conversations stay readable."""
@@ -179,7 +190,7 @@ class Session:
         stream = Stream(self._link.runtime.core.database, self.id) if replay else self._stream
         with ExitStack() as stack:
             if not replay:
-                stack.enter_context(self._alone())
+                stack.enter_context(self._reading())
             wakes = stack.enter_context(self._link.waiting(stream.hear))
             try:
                 yield from stream.events(wakes, timeout, check=self._link.check, serve=self._link.serve)
@@ -193,7 +204,7 @@ class Session:
 
     def skip_events(self) -> None:
         """Make the next ``events`` begin here."""
-        with self._alone():
+        with self._reading():
             self._stream.skip()
 
     # People
@@ -260,16 +271,17 @@ class Session:
     # Within
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        if not self._streaming.acquire(blocking=False):
-            raise UsageError(
-                f"another reader is reading the events of session {short(self.id)}",
-                hint="Use replay=True, or a handle of your own: mesh.resume_session(id).",
-            )
+    def _alone(self, lock: threading.Lock, does: str, hint: str) -> Iterator[None]:
+        if not lock.acquire(blocking=False):
+            raise UsageError(f"another {does} of session {short(self.id)}", hint=hint)
         try:
             yield
         finally:
-            self._streaming.release()
+            lock.release()
+
+    def _reading(self) -> AbstractContextManager[None]:
+        hint = "Use replay=True, or a handle of your own: mesh.resume_session(id)."
+        return self._alone(self._streaming, "reader is reading the events", hint)
 
     def _stop_all(self) -> InterruptedAgents:
         with self._link.waiting() as wakes:

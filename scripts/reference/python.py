@@ -8,7 +8,7 @@ import functools
 import inspect
 import types
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NewType
 
 import agentmesh
 from agentmesh.domain.errors import AgentmeshError
@@ -36,6 +36,8 @@ def _section(name: str, each: Any) -> str:
     head = f"### {name}"
     if isinstance(each, types.UnionType):
         return f"{head}\n\nOne of {', '.join(code(one.__name__) for one in each.__args__)}."
+    if isinstance(each, NewType):
+        return f"{head}\n\n{code(each.__supertype__.__name__)} that type checkers tell from others."
     if not isinstance(each, type):
         return "\n\n".join(part for part in (head, _signature(name, each), _paragraphs(each)) if part)
     if issubclass(each, enum.Enum):

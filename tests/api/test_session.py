@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pickle
 import threading
 import time
 from contextlib import ExitStack, suppress
@@ -61,6 +62,34 @@ def test_a_run_returns_the_roots_last_words(rig: Rig, mesh: agentmesh.Mesh, tmp_
     assert session.root.status == "idle"
     assert [row.kind for row in session.root.conversation()] == ["user", "assistant"]
     assert session.workdir == str(tmp_path / "work")
+
+
+def test_a_run_that_another_thread_waits_for_is_alone(rig: Rig, mesh: agentmesh.Mesh):
+    go = threading.Event()
+    rig.script("root", when(go, say("one")), say("two"))
+    session = session_of(mesh)
+    with mesh.worker():
+        running = InThread(lambda: session.run("first"))
+        rig.until_asked()
+        with pytest.raises(UsageError, match="another run waits for the answer of session"):
+            session.run("second")
+        go.set()
+        assert running.result() == "one"
+        assert session.run("second") == "two"
+
+
+def test_a_handle_stays_in_its_process(mesh: agentmesh.Mesh):
+    session = session_of(mesh)
+    for handle, words in ((mesh, "a mesh belongs"), (session, "the handle of"), (session.root, "the handle of")):
+        with pytest.raises(UsageError, match=f"{words}.* to its process"):
+            pickle.dumps(handle)
+
+
+def test_the_newest_sessions_are_listed_up_to_a_limit(mesh: agentmesh.Mesh):
+    made = [session_of(mesh).id for _ in range(3)]
+    assert [one.id for one in mesh.list_sessions(limit=2)] == made[:0:-1]
+    with pytest.raises(UsageError, match="at least 1"):
+        mesh.list_sessions(limit=0)
 
 
 def test_a_fork_is_waited_for_and_its_result_read(rig: Rig, mesh: agentmesh.Mesh):
@@ -425,9 +454,12 @@ def test_the_same_key_is_the_same_message(mesh: agentmesh.Mesh):
 def test_a_message_can_be_due_later_and_again(mesh: agentmesh.Mesh, conn: psycopg.Connection, tmp_path, monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     (tmp_path / "shot.png").write_bytes(png())
-    agent = session_of(mesh).fork("agent")
+    session = session_of(mesh)
+    agent = session.fork("agent")
     once = agent.send_later("look", after=600, key="k", images=[tmp_path / "shot.png"])
     assert agent.send_later("look", after=600, key="k", images=[tmp_path / "shot.png"]) == once
+    assert session.cancel_timer(once) is True
+    assert session.cancel_timer(once) is False
     agent.send_later("again", cron="0 9 * * 1-5")
     agent.send_later("again", every=timedelta(minutes=1))
     query = "select cron, every_seconds, images -> 0 ->> 'name' from agentmesh.timers order by id"
