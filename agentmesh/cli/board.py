@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("-a", "--all", "everywhere", is_flag=True, help="The agents of all open sessions.")
+@click.option(
+    "-a", "--all", "everywhere", is_flag=True, help="All open sessions: agents to look for, and the newest roots."
+)
 @click.option("--silent", "silents", is_flag=True, help="Include silent agents.")
 @json_option
 @place_options()
@@ -33,9 +35,9 @@ def board(*, everywhere: bool, silents: bool, as_json: bool, place: PlaceOptions
 
     If a session is large, only the agents that you may look for are shown. In the terminal UI, F12 does so live.
     """
-    folded = 0
+    folded, is_cut = 0, False
     if everywhere and place.session is None:
-        lines = _everywhere(place)
+        lines, is_cut = _everywhere(place)
         if not silents and not as_json:
             count, lines = len(lines), [line for line in lines if not is_folded(line.agent, line.need)]
             folded = count - len(lines)
@@ -48,12 +50,16 @@ def board(*, everywhere: bool, silents: bool, as_json: bool, place: PlaceOptions
             tell_unserved(mesh, [line.agent for line in lines])
     if as_json:
         emit([_data(line) for line in lines])
-        return
-    from agentmesh.cli.render.board import print_board
+    else:
+        from agentmesh.cli.render.board import print_board
 
-    print_board(lines)
-    if folded:
-        say(f"{silent_note(folded)}: --silent")
+        print_board(lines)
+        if folded:
+            say(f"{silent_note(folded)}: --silent")
+    if is_cut:
+        from agentmesh.store.board import SESSIONS
+
+        say(f"Agents at rest are those of the newest {SESSIONS} open sessions; agentmesh sessions --limit lists more.")
 
 
 def _of_session(mesh: Mesh, session: SessionId, *, silents: bool) -> tuple[list[BoardLine], int]:
@@ -70,20 +76,21 @@ def _of_session(mesh: Mesh, session: SessionId, *, silents: bool) -> tuple[list[
     return _lines(mesh, [(agent, agent.id in asking, "") for agent in agents]), len(folded)
 
 
-def _everywhere(place: PlaceOptions) -> list[BoardLine]:
-    """Return the lines of all open sessions in all databases."""
+def _everywhere(place: PlaceOptions) -> tuple[list[BoardLine], bool]:
+    """Return the lines of all open sessions in all databases, and whether a database has more."""
     from agentmesh.store import board as store
 
-    def lines_in(mesh: Mesh) -> list[BoardLine]:
+    def lines_in(mesh: Mesh) -> tuple[list[BoardLine], bool]:
         found = mesh.database.run(store.everywhere, idempotent=True)
-        return _lines(mesh, [(one.view, one.asks, one.session) for one in found])
+        return _lines(mesh, [(one.view, one.asks, one.session) for one in found]), store.is_cut(found)
 
     with all_databases(place, "board") as databases:
         answers = databases.ask(lines_in)
-        for name, lines in answers.items():
+        for name, (lines, _) in answers.items():
             tell_unserved(databases.mesh(name), [line.agent for line in lines], one_session=False)
-    found = [line._replace(database=name) for name, lines in answers.items() for line in lines]
-    return sorted(found, key=lambda line: line.need.rank)
+    found = [line._replace(database=name) for name, (lines, _) in answers.items() for line in lines]
+    is_cut = any(is_cut for _, is_cut in answers.values())
+    return sorted(found, key=lambda line: line.need.rank), is_cut
 
 
 def _lines(mesh: Mesh, agents: list[tuple[AgentView, bool, str]]) -> list[BoardLine]:

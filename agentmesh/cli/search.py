@@ -35,7 +35,7 @@ def search(
 ) -> None:
     """Find the rows and the mail of the session that hold all these WORDS, the newest first.
 
-    Understands "a phrase", or, and -without (after -- if the first word begins with a hyphen). It also finds text that
+    Understands "a phrase", or, and -without (options first, then -- and the words). It also finds text that
     was rewound, cleared or summarized. AGENT:ROW is the form for `agentmesh fork --at`.
     """
     from agentmesh.store import search as store

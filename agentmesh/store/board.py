@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import fields
 from decimal import Decimal
@@ -35,7 +36,7 @@ _LOOKED = 30
 """How many rows of an agent are searched for its last words."""
 _CALLS = 200
 """How many calls of an agent are read for its strip of the last minutes."""
-_SESSIONS, _FEW, _MOST_SESSIONS = 100, 20, 1_000
+SESSIONS, _FEW, _MOST_SESSIONS = 100, 20, 1_000
 """For all sessions together: how many sessions at rest, how many agents of a kind from each, and from how many."""
 _NOT_SHOWN = ("path", "tree_tokens", "tree_cost_usd")
 _VIEW = tuple(field.name for field in fields(AgentView) if field.name not in _NOT_SHOWN)
@@ -188,7 +189,7 @@ def ran(conn: Connection, agents: Collection[AgentId], seconds: float) -> list[R
 
 
 def everywhere(
-    conn: Connection, sessions: int = _SESSIONS, few: int = _FEW, most: int = _MOST_SESSIONS
+    conn: Connection, sessions: int = SESSIONS, few: int = _FEW, most: int = _MOST_SESSIONS
 ) -> list[Elsewhere]:
     """Return agents of open sessions: any that ask, run or have failed; roots and other ends only if they are new.
 
@@ -199,6 +200,12 @@ def everywhere(
             statement("board.everywhere"), {"sessions": sessions, "few": few, "most": most}
         ).fetchall()
     return [Elsewhere(_view(row), row["session"], row["asks"]) for row in rows]
+
+
+def is_cut(found: Collection[Elsewhere], most: int = SESSIONS) -> bool:
+    """Whether a database may have more open sessions than those whose agents at rest were found."""
+    sessions = {(one.database, one.view.session_id) for one in found}
+    return any(number >= most for number in Counter(database for database, _ in sessions).values())
 
 
 def newest(conn: Connection, agent: AgentId, limit: int, before: int | None = None) -> list[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentmesh.store import steps
+from agentmesh.store.board import SESSIONS
 
 
 def crew(mesh, here):
@@ -47,6 +48,16 @@ def test_the_board_of_all_sessions_names_each(am, mesh, here):
     assert done.code == 0, done.err
     assert "SESSION" in done.out.splitlines()[0]
     assert "broken" in done.out
+
+
+def test_the_board_of_all_sessions_says_that_it_is_not_all(am, mesh, here):
+    for _ in range(SESSIONS - 3):
+        mesh.new_session()
+    assert "newest" not in am("board", "--all").err
+    mesh.new_session()
+    mesh.new_session()
+    for done in (am("board", "--all"), am("board", "--all", "--json")):
+        assert f"those of the newest {SESSIONS} open sessions; agentmesh sessions --limit lists more" in done.err
 
 
 def test_a_directory_without_a_session_says_so(am):

@@ -14,7 +14,7 @@ from agentmesh.domain.attention import Need
 from agentmesh.domain.rows import Capability
 from agentmesh.domain.states import AgentStatus, Kind
 from agentmesh.store import capabilities, steps
-from agentmesh.store.board import Elsewhere, Ran
+from agentmesh.store.board import SESSIONS, Elsewhere, Ran
 from agentmesh.store.tx import Database
 from agentmesh.tui.board.board_rows import strip
 from agentmesh.tui.board.board_screen import BoardScreen
@@ -351,6 +351,20 @@ def test_silent_agents_of_all_sessions_are_folded_away_too():
         assert "+1 silent" in show.text
         await show.press("ctrl+t")
         assert names(show) == ["near", "far"]
+
+    puppet(scene, size=(120, 24))
+
+
+def test_the_board_of_all_sessions_says_when_it_is_not_all():
+    async def scene(show: Show) -> None:
+        await opened(show)
+        await show.press("f12")
+        roots = [face("root", None, session_id=id_of(f"session {n}")).view for n in range(SESSIONS)]
+        everybody = [Elsewhere(root, "far", asks=False) for root in roots]
+        await show.post(EverybodyRead(everybody[1:]))
+        assert f"all sessions · {SESSIONS - 1} agents  " in show.text
+        await show.post(EverybodyRead(everybody))
+        assert f"newest {SESSIONS} sessions · {SESSIONS} agents, some of many" in show.text
 
     puppet(scene, size=(120, 24))
 

@@ -118,13 +118,31 @@ def _at_work(activity: str) -> str:
     return said.get(activity, one_line(activity, _SAYS).replace("tool: ", "runs ", 1))
 
 
+class Where(NamedTuple):
+    """Whose agents a board shows."""
+
+    name: str
+    is_whole: bool
+
+
+def where_of(board: Board) -> Where:
+    """Return what a board of one session shows."""
+    return Where(one_line(board.session.title, 24) or "this session", board.is_whole)
+
+
+def where_from(everybody: Sequence[Elsewhere]) -> Where:
+    """Return what a board of all sessions shows; at rest are only agents of the newest."""
+    from agentmesh.store.board import SESSIONS, is_cut
+
+    return Where(f"newest {SESSIONS} sessions", False) if is_cut(everybody) else Where("all sessions", True)
+
+
 def summary(
     shown: Sequence[BoardRow],
-    board: Board,
+    where: Where,
     wanted: str,
     width: int,
     *,
-    everywhere: bool,
     folded: int = 0,
     missing: Sequence[str] = (),
 ) -> Line:
@@ -133,9 +151,8 @@ def summary(
     ``folded``: how many silent agents are left out; ``missing``: databases that have not answered.
     """
     counts = Counter(row.need for row in shown)
-    where = "all sessions" if everywhere else one_line(board.session.title, 24) or "this session"
-    some = "" if everywhere or board.is_whole else ", some of many"
-    pieces = [Piece(" Board ", "me"), Piece(f"{where} · {plural(len(shown), 'agent')}{some}", "name")]
+    some = "" if where.is_whole else ", some of many"
+    pieces = [Piece(" Board ", "me"), Piece(f"{where.name} · {plural(len(shown), 'agent')}{some}", "name")]
     if missing:
         pieces.append(Piece(f"  without {_few(missing)}", "warning"))
     if folded:

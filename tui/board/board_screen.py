@@ -147,8 +147,8 @@ class BoardScreen(Dialog[None]):
             self._refresh_rows()
 
     def _refresh_rows(self, *, follow: bool = True) -> None:
+        everybody = self._everybody or ()
         if self._everywhere:
-            everybody = self._everybody or ()
             shown = board_rows.rows_everywhere(everybody, self._wanted, silents=self._silents)
             folded = 0 if self._wanted else len(everybody) - len(shown)
         else:
@@ -156,10 +156,9 @@ class BoardScreen(Dialog[None]):
             folded = 0 if self._wanted or self._silents else len(self._board.silent)
         board, wanted, everywhere = self._board, self._wanted, self._everywhere
         missing = self._missing if everywhere else ()
+        where = board_rows.where_from(everybody) if everywhere else board_rows.where_of(board)
         self._summary.show(
-            lambda width: [
-                board_rows.summary(shown, board, wanted, width, everywhere=everywhere, folded=folded, missing=missing)
-            ]
+            lambda width: [board_rows.summary(shown, where, wanted, width, folded=folded, missing=missing)]
         )
         if self._said is None:
             self._keys.show(self._key_line)
