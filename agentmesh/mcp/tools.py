@@ -1,7 +1,8 @@
 """The tools of the MCP server: the verbs, and tools that only look. Each parses, calls the store, and answers.
 
-Names, schemas and descriptions are those that agents of the mesh see, except two descriptions. The mesh does not have
-the conversation of fork's caller. A client runs no commands, so its process is about those of the agents below it.
+Names, schemas and descriptions are those that agents of the mesh see, except some words. The mesh does not have the
+conversation of fork's caller. A client runs no commands, so its process is about those of the agents below it. It has
+no tools ``merge``, ``task`` and ``todo_write``.
 """
 
 from __future__ import annotations
@@ -54,7 +55,18 @@ _PROCESS = (
     "that ran it ended). Output is kept to 32 KiB: its beginning and its end. Without id it lists them. The agent that "
     "started one is told of its end."
 )
-_DESCRIPTIONS = {"fork": _FORK, "process": _PROCESS}
+_TODO = (
+    "The work board of all agents of the session. claim takes an item (without id the oldest ready) for you alone, "
+    "done ends it, release returns it."
+)
+_DESCRIPTIONS = {"fork": _FORK, "process": _PROCESS, "todo": _TODO}
+_ARGUMENTS = {
+    "fork": {
+        "workspace": "own, a copy of the files for it alone, which the user merges",
+        "type": "general-purpose, explore (reads only), plan, or another type of sub-agents that the user has",
+    }
+}
+"""By tool, the words about arguments whose own words are about tools that a client has not."""
 
 TOOLS: Mapping[str, Tool] = {
     tool.name: tool
@@ -77,7 +89,11 @@ TOOLS: Mapping[str, Tool] = {
 def definitions() -> list[dict[str, Any]]:
     """Return name, description and parameters (a JSON schema) of each tool."""
     described = [tool_schema.full(tool)["function"] for tool in TOOLS.values()]
-    return [{**each, "description": _DESCRIPTIONS.get(each["name"], each["description"])} for each in described]
+    for each in described:
+        each["description"] = _DESCRIPTIONS.get(each["name"], each["description"])
+        for argument, words in _ARGUMENTS.get(each["name"], {}).items():
+            each["parameters"]["properties"][argument]["description"] = words
+    return described
 
 
 def read(name: str, given: Mapping[str, Any]) -> tuple[Any, str | None]:

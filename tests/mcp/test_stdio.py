@@ -33,9 +33,15 @@ def test_the_tools_are_those_that_agents_see_and_one_to_read_transcripts(desk: D
             assert list(listed) == sorted([*VERBS, "read_transcript"])
             seen = {name: tool_schema.full(tool)["function"] for name, tool in toolset.builtin(db).items()}
             for name in VERBS:
-                assert listed[name].input_schema == seen[name]["parameters"]
-                assert name in ("fork", "process") or listed[name].description == seen[name]["description"]
+                assert name == "fork" or listed[name].input_schema == seen[name]["parameters"]
+                others = ("fork", "process", "todo")
+                assert name in others or listed[name].description == seen[name]["description"]
             assert "nothing of your own conversation" in str(listed["fork"].description)
+            told = {key: words.get("description") for key, words in listed["fork"].input_schema["properties"].items()}
+            theirs = {key: words.get("description") for key, words in seen["fork"]["parameters"]["properties"].items()}
+            assert {key for key in told if told[key] != theirs[key]} == {"workspace", "type"}
+            words = f"{told}{listed['todo'].description}"
+            assert [name for name in ("task", "to merge", "todo_write") if name in words] == []
         assert desk.mesh.one("select count(*) from agentmesh.sessions") == 1, "the first call begins a session"
 
     run(test)
