@@ -37,6 +37,8 @@ _CUT: Final = re.compile(
     re.DOTALL,
 )
 """An answer that is no JSON, or nests too deeply: its number comes first or last, as servers write it."""
+_LOG: Final = "notifications/message"
+"""The method of a server's words for a log."""
 _NOT_FOUND: Final = 404
 _GOODBYE = 2.0
 """Time limit, in seconds, for ending a session over HTTP."""
@@ -121,6 +123,8 @@ class Pipes:
             try:
                 async for line in self._service.lines():
                     if (message := _message(line)) is not None:
+                        if getattr(message, "method", "") == _LOG:
+                            continue  # nobody reads them, and a flood of them would hold up the answer behind it
                         await incoming.send(SessionMessage(message))
                     elif line.strip():
                         self._service.heard_rubbish(line)
