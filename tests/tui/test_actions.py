@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -457,12 +458,23 @@ def test_without_the_sessions_directory_no_command_is_run(mesh: Mesh, db: Databa
 
 
 @pytest.mark.parametrize(
-    ("typed", "own"), [("/todo done 99", "/todo lists them"), ("/later cancel 99", "/later lists them")]
+    ("typed", "own"),
+    [
+        ("/todo done 99", "/todo lists them; so does the tool todo, by action list"),
+        ("/later cancel 99", "/later lists them"),
+    ],
 )
 def test_what_went_wrong_is_told_with_commands_of_the_screen(me: Person, typed, own):
     refused = me.types(typed)
     assert isinstance(refused, Failed)
     assert refused.hint == f"{own}."
+
+
+def test_who_makes_too_many_agents_is_told_the_screens_command_for_the_limit(mesh: Mesh, me: Person):
+    mesh.conn.execute("update agentmesh.sessions set max_depth = 0")
+    refused = me.types("/fork helper work")
+    assert isinstance(refused, Failed)
+    assert refused.hint.endswith("A person changes the limit by: /limits depth N")
 
 
 def test_a_directory_that_is_on_another_host_is_not_said_to_be_gone(mesh: Mesh, db: Database, tmp_path):
@@ -594,6 +606,14 @@ def test_later_sends_lists_and_cancels(me: Person):
     assert me.types("/later").text == "No message is due later."
 
 
+def test_later_sends_at_a_time(me: Person):
+    at = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
+    done = me.types(f"/later at {at.isoformat()} look again")
+    ((due, body),) = me.mesh.conn.execute("select due_at, body from agentmesh.timers").fetchall()
+    assert (due, body) == (at, "look again")
+    assert f"rings at {at.isoformat()}, if" in done.text
+
+
 @pytest.mark.parametrize(
     ("times", "cron", "said"),
     [
@@ -628,6 +648,9 @@ def test_a_later_message_has_the_images_that_it_names(monkeypatch, tmp_path, me:
         "soon look",
         "cancel x",
         "cancel",
+        "at noon look",
+        "at 2026-12-24T18:00 look",
+        "at 2526-12-24T18:00Z",
         "-5m look",
         "cron",
         "cron 0 9 * *",

@@ -22,6 +22,10 @@ LISTS: Final[Mapping[str, str]] = MappingProxyType(
 _LISTS: Final = re.compile(rf"\bagentmesh ({'|'.join(LISTS)}) lists\b")
 
 
+_LIMIT: Final = re.compile(r"\bagentmesh limits --max-([a-z-]+)")
+
+
 def on_screen(advice: str) -> str:
-    """Return advice with a command of the screen in place of one of the shell that lists the same."""
+    """Return advice with a command of the screen in place of one of the shell that lists or limits the same."""
+    advice = _LIMIT.sub(r"/limits \1", advice)
     return _LISTS.sub(lambda found: f"{LISTS[found[1]]} lists", advice)

@@ -148,8 +148,8 @@ _LIST = (
     Command("kill", "End an agent and all its descendants for good", (_ANY_AGENT,)),
     Command(
         "later",
-        "Write to the agent in view later: 10m text, every 1h text, cron 0 9 * * 1-5 text; alone: list; cancel N",
-        (Parameter("10m text|every 1h text|cron TIMES text|cancel N", Argument.TEXT, required=False),),
+        "Write to the agent in view later: 10m text, at TIME text, every 1h text, cron TIMES text; alone lists",
+        (Parameter("10m text|at TIME text|every 1h text|cron TIMES text|cancel N", Argument.TEXT, required=False),),
     ),
     Command(
         "limits",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentmesh.domain.errors import UsageError
 from agentmesh.domain.text import one_line
-from agentmesh.domain.timers import When, read_span
+from agentmesh.domain.timers import When, read_span, read_time
 from agentmesh.store import timers
 from agentmesh.store.cron import is_zone, read_cron, words
 from agentmesh.store.reader import QueryResult
@@ -14,7 +14,10 @@ from agentmesh.tui.commands.context import CommandContext, new_key
 from agentmesh.tui.widgets.formats import duration
 
 _WIDTH = 60
-_USAGE = "Write /later 10m text, /later every 1h text, /later cron 0 9 * * 1-5 text, /later cancel 3, or /later alone."
+_USAGE = (
+    "Write /later 10m text, /later at 2026-12-24T18:00+01:00 text, /later every 1h text, "
+    "/later cron 0 9 * * 1-5 text, /later cancel 3, or /later alone."
+)
 _FIELDS = 5
 
 
@@ -40,6 +43,9 @@ def _read(first: str, rest: str) -> tuple[When, str, str]:
     """Return the time when the message is due, that time in words, and the text."""
     if first == "cron":
         return _read_cron(rest)
+    if first == "at":
+        time, _, text = rest.partition(" ")
+        return When(at=read_time(time)), f"at {time}", text
     if first == "every":
         span, _, text = rest.partition(" ")
         return When(every=read_span(span)), f"every {span}", text

@@ -264,7 +264,7 @@ declare
 begin
   if parent.depth >= session.max_depth then
     perform agentmesh.refuse('AM032', format('%s is at depth %s, the limit of the session (max_depth)', agentmesh.label(parent), parent.depth),
-      'Do not retry. Do the work yourself, or ask an agent nearer to the root to fork.');
+      'Do not retry. Do the work yourself, or ask an agent nearer to the root to fork. A person changes the limit by: agentmesh limits --max-depth N');
   end if;
   refusal := agentmesh.spawns_refusal(session);
   if refusal is not null then
@@ -275,21 +275,21 @@ begin
     select count(*) into living from agentmesh.agents a where a.parent_id = parent.id and agentmesh.counts(a);
     if living >= session.max_children then
       perform agentmesh.refuse('AM033', format('%s has %s living children, the limit of the session (max_children)', agentmesh.label(parent), living),
-        agentmesh.idle_children_hint(parent.id));
+        agentmesh.idle_children_hint(parent.id) || ' A person changes the limit by: agentmesh limits --max-children N');
     end if;
   end if;
   if session.tree_version >= session.max_agents then
     select count(*) into working from agentmesh.agents a where a.session_id = session.id and a.status = 'running';
     if working >= session.max_agents then
       perform agentmesh.refuse('AM034', format('%s agents of the session work or wait, its limit (max_agents)', working),
-        'Do not retry. Wait until some of them have ended their work, or do it yourself.');
+        'Do not retry. Wait until some of them have ended their work, or do it yourself. A person changes the limit by: agentmesh limits --max-agents N');
     end if;
   end if;
   if session.tree_version >= agentmesh.most_living(session) then
     select count(*) into living from agentmesh.agents a where a.session_id = session.id and a.status <> 'dead' and agentmesh.counts(a);
     if living >= agentmesh.most_living(session) then
       perform agentmesh.refuse('AM039', format('the session has %s living agents, its limit (max_living)', living),
-        agentmesh.idle_children_hint(parent.id));
+        agentmesh.idle_children_hint(parent.id) || ' A person changes the limit by: agentmesh limits --max-living N');
     end if;
   end if;
   refusal := agentmesh.budget_refusal(parent, session);

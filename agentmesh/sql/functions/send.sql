@@ -12,7 +12,7 @@ begin
   perform agentmesh.require_read_committed();
   send.recipient := coalesce(send.recipient, agentmesh.addressee(send.sender, send.reply_to));
   if send.sender = send.recipient then
-    perform agentmesh.refuse('AM013', 'an agent cannot send to itself at once', 'Think on, send to another agent, or give a time (after, at, every, cron): that is an alarm.');
+    perform agentmesh.refuse('AM013', 'an agent cannot send to itself at once', 'Send to another agent, or give a time (after, at, every, cron): that is an alarm.');
   end if;
   if send.sender < send.recipient then
     select * into from_agent from agentmesh.agents a where a.id = send.sender for no key update;

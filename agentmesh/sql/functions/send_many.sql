@@ -68,7 +68,7 @@ begin
   if audience is not null then
     meant := array_remove(meant, recipients_of.sender);
   elsif recipients_of.sender = any (meant) then
-    perform agentmesh.refuse('AM013', 'an agent cannot send to itself', 'Think on, or send to another agent.');
+    perform agentmesh.refuse('AM013', 'an agent cannot send to itself', 'Send to another agent.');
   end if;
   if cardinality(meant) > 256 then
     perform agentmesh.refuse('AM027', format('a message goes to at most 256 agents at once, not to %s',

@@ -227,7 +227,7 @@ comment on function agentmesh.answer_todo is 'Write the result of an agent''s ca
 
 create function agentmesh.refuse_unknown_todo(todo bigint) returns void
 language sql as $$
-  select agentmesh.refuse('AM090', format('there is no todo %s', coalesce(todo::text, 'null')), 'agentmesh todo lists them.')
+  select agentmesh.refuse('AM090', format('there is no todo %s', coalesce(todo::text, 'null')), 'agentmesh todo lists them; so does the tool todo, by action list.')
 $$;
 
 comment on function agentmesh.refuse_unknown_todo is 'Refuse a number that is no todo of the session.';
