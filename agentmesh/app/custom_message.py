@@ -128,7 +128,7 @@ class CustomMessage:
         """
         if self.asks and not agreed:
             raise UsageError(f"/{self._command.name} needs permission: {self.asks[0]}.")
-        missing = [one.path for one in self._pieces if one.kind is PieceKind.FILE and not self._is_there(one)]
+        missing = [one.path for one in self._pieces if one.path and not self._is_there(one)]
         if not self._actions:
             return MessageText(self._text, self._text, missing)
         said: list[str] = []

@@ -101,17 +101,17 @@ def _unknown_models(
     configured = {name for name, said in settings.agent_types.items() if said.model}
     named = [
         *(
-            (kind.model, user if name in configured else kind.source, f"the type {name}")
+            ("agent types", kind.model, user if name in configured else kind.source, f"the type {name}")
             for name, kind in types.items()
         ),
-        *((command.model, command.source, f"/{name}") for name, command in commands.items()),
+        *(("commands", command.model, command.source, f"/{name}") for name, command in commands.items()),
     ]
-    for model, file, who in named:
+    for about, model, file, who in named:
         try:
             if model:
                 models.name(model)
         except NoModel as failure:
-            yield Finding(Health.NOTE, "guides", f"{file}: the model of {who}: {failure.message}", failure.hint)
+            yield Finding(Health.NOTE, about, f"{file}: the model of {who}: {failure.message}", failure.hint)
 
 
 def _rules(settings: Settings) -> Iterator[Finding]:

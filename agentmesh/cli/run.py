@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -356,8 +358,10 @@ def _expanded(mesh: Mesh, session: Session, text: str, *, is_new: bool) -> Messa
     from agentmesh.app.custom_message import CustomMessage, MessageText
     from agentmesh.config.custom_commands import called
 
-    found = called(text, mesh.custom_commands(Path(session.workdir)).now())
+    known = mesh.custom_commands(Path(session.workdir)).now()
+    found = called(text, known)
     if found is None:
+        _tell_unknown(text, known)
         return MessageText(text, text)
     command, arguments = found
     if command.agent:
@@ -380,6 +384,14 @@ def _expanded(mesh: Mesh, session: Session, text: str, *, is_new: bool) -> Messa
     if not filled.text.strip():
         raise UsageError(f"{text.strip()} is empty without arguments.", hint='Give them: "/NAME arguments".')
     return filled
+
+
+def _tell_unknown(text: str, known: Iterable[str]) -> None:
+    """Print that a text is no custom command though it looks like one; a path does not."""
+    if found := re.match(r"/([a-z][\w:.-]{0,63})(?![^\s])", text, re.IGNORECASE):
+        near = difflib.get_close_matches(found[1].lower(), known, n=1)
+        meant = f" Did you mean /{near[0]}?" if near else ""
+        complain(f"There is no custom command /{found[1]}: it is sent as text.{meant}")
 
 
 def _title(prompt: str) -> str:

@@ -103,6 +103,9 @@ def test_doctor_names_types_models_and_a_theme_that_do_not_exist(am):
     (project / "commands" / "empty.md").touch()
     done = am("doctor", "--json", AGENTMESH_MODEL="demo")
     told = [one for one in done.data["findings"] if one["about"] in ("guides", "screen")]
+    models = [one for one in done.data["findings"] if "the model of" in one["words"] and one["state"] == "note"]
+    assert [one["about"] for one in models] == ["agent types", "agent types", "commands"]
+    told += models
     words = [one["words"] for one in told]
     assert words == [
         f"{config}: tui.theme: there is no theme called drak.",

@@ -74,9 +74,19 @@ def test_run_sends_what_a_custom_command_says(am, place, conn):
     assert conn.execute("select body from agentmesh.mail").fetchall() == [("read notes.txt",)]
 
 
-@pytest.mark.parametrize("text", ["/greeet notes.txt", "/tmp/x is a path"])
-def test_run_sends_any_other_text_as_it_is(am, place, conn, text):
-    assert am("run", "--model", "demo", text).code == 0
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("/greeet notes.txt", "There is no custom command /greeet: it is sent as text. Did you mean /greet?\n"),
+        ("/Wizardry", "There is no custom command /Wizardry: it is sent as text.\n"),
+        ("/tmp/x is a path", ""),
+    ],
+)
+def test_run_sends_any_other_text_as_it_is(am, place, conn, text, said):
+    done = am("run", "--model", "demo", text)
+    assert done.code == 0
+    assert ("custom command" in done.err) is bool(said)
+    assert said in done.err
     assert conn.execute("select body from agentmesh.mail").fetchall() == [(text,)]
 
 
@@ -102,7 +112,9 @@ def test_run_fills_a_custom_command_under_the_rules(am, place, conn):
     assert not (place / "made").exists()
     assert am("run", "--model", "demo", "--permission-mode", "all", "/state").code == 0
     assert am("run", "--model", "demo", "/look").code == 0
-    said = [body for (body,) in conn.execute("select body from agentmesh.mail order by id")]
+    (place / ".claude" / "commands" / "named.md").write_text("Look at @$1")
+    assert "No file of text" not in am("run", "--model", "demo", "/named").err, "there is no name to speak of"
+    said = [body for (body,) in conn.execute("select body from agentmesh.mail order by id limit 2")]
     assert said == ["State: `no output`", "Look at @notes.txt\n\nnotes.txt:\n\n```\n     1\tof mine\n```"]
 
 

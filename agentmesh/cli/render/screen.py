@@ -14,7 +14,7 @@ from agentmesh.domain.text import NAME_END, one_line
 
 _UNLIMITED = 100_000
 """Characters; lines for a pipe are never wrapped or cut."""
-_GAP = 2
+GAP = 2
 """Blanks between two columns."""
 
 
@@ -73,7 +73,7 @@ class Grid:
     @property
     def width(self) -> int:
         """The width that shows everything whole."""
-        return sum(self._widths) + _GAP * (len(self._widths) - 1)
+        return sum(self._widths) + GAP * (len(self._widths) - 1)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table for this width."""
@@ -98,7 +98,7 @@ class Grid:
                 value.truncate(widths[i] - end, overflow="ellipsis")
                 value.append_text(tail)
             if i != shown[0]:
-                line.append(" " * _GAP)
+                line.append(" " * GAP)
             line.append(" " * left if self._columns[i].right else "")
             line.append_text(value)
             line.append("" if self._columns[i].right or i == shown[-1] else " " * left)
@@ -108,7 +108,7 @@ class Grid:
         """Return the columns to show, leaving out as few as possible."""
         shown = list(range(len(self._columns)))
         for i in sorted(shown, key=lambda i: -self._columns[i].spare):
-            if not self._columns[i].spare or sum(map(self._least, shown)) + _GAP * (len(shown) - 1) <= room:
+            if not self._columns[i].spare or sum(map(self._least, shown)) + GAP * (len(shown) - 1) <= room:
                 break
             shown.remove(i)
         return shown
@@ -116,7 +116,7 @@ class Grid:
     def _cut(self, shown: Sequence[int], room: int) -> dict[int, int]:
         """Return the width of each column; cut the longest first."""
         widths = {i: self._widths[i] for i in shown}
-        excess = sum(widths.values()) + _GAP * (len(shown) - 1) - room
+        excess = sum(widths.values()) + GAP * (len(shown) - 1) - room
         for i in sorted(shown, key=lambda i: self._least(i) - widths[i]):
             cut = max(0, min(excess, widths[i] - self._least(i)))
             widths[i] -= cut
