@@ -51,7 +51,7 @@ def test_17_4_the_log_as_json_keeps_its_form_and_adds_the_messages(am, here, mes
     waited(mesh, here, ("coder", "I am done"), words="stop")
     *_, row = am("log", "root", "--json").events
     coder = str(mesh.one("select id from agentmesh.agents where name = 'coder'"))
-    assert row.keys() == {"agent_id", "name", "seq", "kind", "content", "mail"}
+    assert row.keys() == {"agent_id", "name", "seq", "kind", "content", "created_at", "mail"}
     assert row["content"]["result"]["results"][0]["message"] == "I am done"
     assert row["mail"] == [
         {"from": "coder", "from_id": coder, "text": "I am done", "automatic": False},
