@@ -127,6 +127,6 @@ def _earlier(bill: Bill) -> dict[str, Any]:
 def unpriced(bill: Bill) -> list[dict[str, Any]]:
     """Return the tokens of the attempts whose cost is not known: the model's bills say what they cost at most."""
     return [
-        {"input_tokens": each.input_tokens, "output_tokens": each.output_tokens, "estimated": each.estimated}
+        {"input_tokens": each.input_tokens, "output_tokens": each.output_tokens, "estimated": each.input_estimated}
         for each in bill.unpriced
     ]

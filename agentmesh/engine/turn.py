@@ -263,13 +263,15 @@ class Runner:
         request = self._request(conversation, most)
         call = self._call = ModelCall(self._engine, agent, self._lease, conversation, self._cancel)
         try:
-            return self._answer(call, conversation, request, most)
+            return self._answer(call, conversation, request, most, postponed)
         except Exception:
             if used := call.lost():
                 self._book(used)
             raise
 
-    def _answer(self, call: ModelCall, conversation: Conversation, request: ChatRequest, most: int | None) -> Going:
+    def _answer(
+        self, call: ModelCall, conversation: Conversation, request: ChatRequest, most: int | None, postponed: str | None
+    ) -> Going:
         """Make the model call, store its answer, and run the tool calls in it."""
         try:
             reply = call.complete(request)

@@ -53,7 +53,9 @@ class Usage:
     written_tokens: int = 0
     """Put into the provider's cache, at a price of their own."""
     estimated: bool = False
-    """Whether the server sent no usage, so that it was estimated from the text."""
+    """Whether the server sent no usage, or a part of it, so that the rest was estimated from the text."""
+    input_estimated: bool = False
+    """Whether the input is one that only we counted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,7 @@ def estimate(request_bytes: int, answer_bytes: int) -> Usage:
         input_tokens=request_bytes // BYTES_PER_TOKEN,
         output_tokens=-(-answer_bytes // BYTES_PER_TOKEN),
         estimated=True,
+        input_estimated=True,
     )
 
 
@@ -120,7 +121,8 @@ def completed(reported: Usage, guessed: Usage) -> Usage:
     entered, left = reported.input_tokens or guessed.input_tokens, reported.output_tokens or guessed.output_tokens
     if (entered, left) == (reported.input_tokens, reported.output_tokens):
         return reported
-    return replace(reported, input_tokens=entered, output_tokens=left, estimated=True)
+    is_ours = not reported.input_tokens
+    return replace(reported, input_tokens=entered, output_tokens=left, estimated=True, input_estimated=is_ours)
 
 
 def at_least(reported: Usage, guessed: Usage) -> Usage:

@@ -448,7 +448,7 @@ def test_running_total_in_every_chunk_counts_once():
 
 
 def test_estimate_takes_four_characters_for_a_token():
-    assert estimate(40, 9) == Usage(10, 3, estimated=True)
+    assert estimate(40, 9) == Usage(10, 3, estimated=True, input_estimated=True)
 
 
 def test_of_chunks_that_came_together_the_watch_is_told_once_and_in_order():

@@ -510,6 +510,16 @@ def used(*answers, **fields) -> Usage | None:
     return None if partial is None else partial.bill.usage
 
 
+def test_an_input_that_the_server_counted_is_not_estimated_though_the_answer_after_it_is():
+    begun = {**delta(content="x" * 400), "usage": {"prompt_tokens": 4000, "completion_tokens": 1}}
+    with misbehaving(*[cut(begun)] * 4) as server, pytest.raises(CallFailed) as caught:
+        ask(server)
+    assert caught.value.partial
+    unpriced = caught.value.partial.bill.unpriced
+    assert {(each.input_tokens, each.output_tokens) for each in unpriced} == {(4000, 100)}
+    assert {(each.estimated, each.input_estimated) for each in unpriced} == {(True, False)}
+
+
 def test_a_request_that_was_accepted_and_cut_off_before_its_first_token_is_estimated():
     words = request(words="x" * 40_000)
     for answer in (hanging(), cut(), hanging(b": processing\n\n")):

@@ -221,7 +221,7 @@ language sql as $$
 $$;
 
 comment on function agentmesh.price_of is
-  'What attempts of unknown cost cost at most by the model''s bills so far; 0 if there are none. attempts: [{"input_tokens", "output_tokens", "estimated"}], estimated if the server did not count them. address as in rate_of.';
+  'What attempts of unknown cost cost at most by the model''s bills so far; 0 if there are none. attempts: [{"input_tokens", "output_tokens", "estimated"}], estimated if the server did not count the input. address as in rate_of.';
 
 create function agentmesh.weigh(me agentmesh.agents, session agentmesh.sessions, address text, input bigint, answer bigint, listed_in numeric, listed_out numeric,
   out allowed bigint, out tokens bigint, out cost_usd numeric, out is_first boolean, out waits text, out refused jsonb)
