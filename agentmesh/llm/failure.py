@@ -256,4 +256,6 @@ def _trouble(answer: FailedAnswer, where: str, said: str, text: str, status: int
         hint = "Read what the server says."
     else:
         hint = _CHECK_ADDRESS
-    return AttemptFailed(kind, message, hint=hint, status=status, retry=retry, after=answer.after)
+    return AttemptFailed(
+        kind, message, hint=hint, status=status, retry=retry, after=answer.wait if retry else answer.after
+    )

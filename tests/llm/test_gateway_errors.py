@@ -97,8 +97,9 @@ def test_counts_in_a_refusal_for_length_are_read():
 
 
 def test_the_wait_that_openrouter_names_is_kept():
-    caught = refused(LIMITED, 429, retry_after_seconds=29)
-    assert caught.hint.startswith("The server asks to wait 29 s.")
+    for raw, status in ((LIMITED, 429), (upstream("The server is overloaded."), 503)):
+        caught = refused(raw, status, retry_after_seconds=29)
+        assert caught.hint.startswith("The server asks to wait 29 s.")
 
 
 def test_a_parameter_that_the_provider_refuses_is_left_out():

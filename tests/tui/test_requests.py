@@ -653,10 +653,12 @@ def test_a_paste_into_a_dialog_answers_nothing_and_goes_to_the_input(monkeypatch
         await show.board(asking("alpha"))
         await opened(show)
         await show.press("y")
-        show.app.post_message(events.Paste(text))
+        for pasted in (text, "more"):  # both are there before the dialog has gone
+            show.app.post_message(events.Paste(pasted))
         await closed(show)
-        assert show.typed == "y[pasted 200 lines]"
-        assert show.app.main.composer.prompt.whole == f"y{text}"
+        await show.pilot.pause()
+        assert show.typed == "y[pasted 200 lines]more"
+        assert show.app.main.composer.prompt.whole == f"y{text}more"
 
     assert puppet(scene).calls == []
 

@@ -78,6 +78,7 @@ def test_a_call_in_one_line(name, arguments, said_of_it):
         ("bash", {"process_id": 3, "state": "running"}, "process 3, in the background", False),
         ("glob", {"files": ["a"]}, "1 file", False),
         ("grep", {"matches": ["a", "b"]}, "2 matches", False),
+        ("grep", {"matches": ["a"]}, "1 match", False),
         ("send", {"status": "sent", "to": {"name": "root"}}, "sent to root", False),
         ("peek", {"unread": 2, "messages": []}, "2 unread", False),
         ("interrupt", {"name": "a", "interrupted": True}, "", False),

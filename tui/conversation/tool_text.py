@@ -172,9 +172,9 @@ def _bash(result: Mapping[str, Any]) -> str:
 
 def _listed(result: Mapping[str, Any]) -> str:
     """Return the number of hits of a search, in words."""
-    for word in ("files", "matches", "lines", "entries"):
+    for word, one in (("files", "file"), ("matches", "match"), ("lines", "line"), ("entries", "entry")):
         if isinstance(result.get(word), list):
-            return plural(len(result[word]), {"matches": "matche"}.get(word, word.rstrip("s")))
+            return f"1 {one}" if len(result[word]) == 1 else f"{len(result[word]):,} {word}"
     return ""
 
 

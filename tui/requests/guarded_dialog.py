@@ -132,10 +132,12 @@ class GuardedDialog(Dialog[T]):
         if not self.has_field:
             event.stop()
             self._stop_typing()
-            if self._typed:
-                self._type_on(self._typed)
+            typed, self._typed = self._typed, ""
+            if typed:
+                self._type_on(typed)
             self._type_on(event.text)
-            self.put_aside()
+            if not self._is_over:
+                self.put_aside()
 
     def _hold(self, character: str) -> None:
         """Hold a letter for a moment; if another follows, put the dialog aside and give the word to the input."""
