@@ -34,6 +34,8 @@ class OpenCall:
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list)
+    size: int = 0
+    """How many characters the pieces have."""
     extra: Mapping[str, Any] | None = None
     """What the server wants back with it."""
 
@@ -46,6 +48,18 @@ class OpenCall:
     def is_announced(self) -> bool:
         """Whether it has an empty object so far, with which gateways to Bedrock or Anthropic announce a call."""
         return self.pieces == ["{}"]
+
+    def add(self, piece: str) -> None:
+        """Take the next piece; what only announced the call makes room."""
+        if self.is_announced and piece.lstrip().startswith("{"):
+            self.pieces.clear()
+            self.size = 0
+        self.pieces.append(piece)
+        self.size += len(piece)
+
+    def repeats(self, piece: str) -> bool:
+        """Whether this is all that has arrived, once more. The size comes first: each piece of a long call is asked."""
+        return len(piece) == self.size > 0 and piece == self.arguments
 
     def whole(self) -> bool:
         """Whether the arguments are a complete object, so that nothing can follow."""
@@ -120,7 +134,7 @@ class CallCollector:
             return True
         if not numbered and not call_id and (name != call.name or not piece):
             return True
-        if call_id and name == call.name and (piece == call.arguments or call.is_announced):
+        if call_id and name == call.name and (call.repeats(piece) or call.is_announced):
             return False
         return piece.lstrip().startswith("{") and call.whole()
 
@@ -132,12 +146,10 @@ class CallCollector:
             self._began(call.name)
         elif name and name != call.name and not call.pieces:
             call.name += take(name)  # the name itself arrives in pieces
-        if name and call_id and piece == call.arguments and call.whole():
+        if name and call_id and call.repeats(piece) and call.whole():
             return  # the whole call again
         if piece and (piece := take(piece)):
-            if call.is_announced and piece.lstrip().startswith("{"):
-                call.pieces.clear()
-            call.pieces.append(piece)
+            call.add(piece)
 
 
 def whole_number(value: Any) -> int | None:

@@ -69,7 +69,12 @@ def _standard(found: Mapping[str, Any]) -> Usage | None:
     # Anthropic's own form, which some gateways pass on: the input tokens leave out what was read from the cache or put
     # into it. Others repeat these two numbers and count them in the prompt.
     beside = _count(found, "cache_read_input_tokens") + _count(found, "cache_creation_input_tokens")
-    if beside > entered or not _count(found, "prompt_tokens"):
+    is_all = (
+        _count(found, "prompt_tokens")
+        or _count(details, "cached_tokens")
+        or _count(found, "total_tokens") == entered + left
+    )
+    if beside > entered or not is_all:
         entered += beside
     reasoning = _count(found.get("completion_tokens_details"), "reasoning_tokens")
     if reasoning and _count(found, "total_tokens") == entered + left + reasoning:

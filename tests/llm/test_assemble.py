@@ -9,6 +9,7 @@ import pytest
 
 from agentmesh.llm.assemble import Assembly, ErrorInStream
 from agentmesh.llm.port import Reply, ToolCall, Usage, Watch
+from agentmesh.llm.toolcalls import OpenCall
 from agentmesh.llm.usage import estimate, read_cost, read_usage
 from tests.llm.asking import Log
 from tests.llm.misbehaving import delta
@@ -150,6 +151,20 @@ def test_what_nests_too_deep_is_not_kept_with_a_call(depth, is_kept):
         extra = {"a": extra}
     (call,) = assembled(delta(tool_calls=[part("bash", LS, **I0, **A, extra_content=extra)])).tool_calls
     assert (call.name, call.extra) == ("bash", extra if is_kept else None)
+
+
+def test_a_long_call_whose_pieces_all_have_id_and_name_is_joined_a_few_times(monkeypatch):
+    arguments = '{"command": "' + "x" * 4000 + '"}'
+    joined: list[int] = []
+
+    def join(call: OpenCall) -> str:
+        joined.append(call.size)
+        return "".join(call.pieces)
+
+    monkeypatch.setattr(OpenCall, "arguments", property(join))
+    pieces = [arguments[at : at + 4] for at in range(0, len(arguments), 4)]
+    assert calls(*(part("bash", piece, index=0, id="c1") for piece in pieces)) == [("bash", arguments)]
+    assert len(joined) < 10
 
 
 @pytest.mark.parametrize("number", [I0, {}], ids=["index", "no index"])
@@ -366,6 +381,14 @@ USAGES = {
     "odd cache": ({"usage": PLAIN | {"prompt_tokens_details": {"cached_tokens": 99}}}, Usage(9, 2, 9)),
     "deepseek": ({"usage": PLAIN | {"prompt_cache_hit_tokens": 4}}, Usage(9, 2, 4)),
     "anthropic": ({"usage": ANTHROPIC}, Usage(125, 2, 100, 16)),
+    "anthropic's count under other names, with a total": (
+        {"usage": ANTHROPIC | {"input_tokens": 125, "total_tokens": 127}},
+        Usage(125, 2, 100, 16),
+    ),
+    "anthropic's count repeated beside details": (
+        {"usage": ANTHROPIC | {"input_tokens": 125, "input_tokens_details": {"cached_tokens": 100}}},
+        Usage(125, 2, 100, 16),
+    ),
     "anthropic, all from the cache": ({"usage": ANTHROPIC | {"input_tokens": 0}}, Usage(116, 2, 100, 16)),
     "anthropic's cache beside the prompt": ({"usage": PLAIN | CACHES}, Usage(125, 2, 100, 16)),
     "anthropic's cache in the prompt": ({"usage": CACHES | {"prompt_tokens": 125}}, Usage(125, 0, 100, 16)),
