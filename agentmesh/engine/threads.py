@@ -84,9 +84,14 @@ class Threads:
             self._threads.append(thread)
 
     def start_missing(self) -> None:
-        """Start a thread that the system has refused; raise RuntimeError if there is none and that lasts too long."""
+        """Start threads that the system has refused; raise RuntimeError if there is none and that lasts too long."""
         with self._changed:
-            self._wake_or_start()
+            if not self._work:
+                self._refused_at = None
+            for _ in range(len(self._work)):
+                self._wake_or_start()
+                if self._refused_at is not None:
+                    break
             if not self._threads and self._refused_at is not None and time.monotonic() - self._refused_at > _PATIENCE:
                 raise RuntimeError(f"the system has given no thread {self._name} for {_PATIENCE:g} s")
 

@@ -206,8 +206,8 @@ class Worker:
         """Stop by itself, on a thread of its own, because any thread may call this."""
         if self.failed is None:
             self.failed = why
-            self._on_failure(why)
             self._over.set()
+            self._on_failure(why)
 
     def _died(self, name: str, error: BaseException) -> None:
         """End the worker, because without this thread it would hold agents that nobody runs."""

@@ -81,7 +81,8 @@ class ModelConnection:
         try:
             start_thread(partial(self._open, send, opening), f"connect {self._name}")
         except AttemptFailed:
-            self._opening = None
+            with self._lock:
+                self._opening = None
             raise
         try:
             return opening.result()

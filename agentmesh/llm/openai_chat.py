@@ -23,7 +23,7 @@ from agentmesh.llm.failed_answer import FailedAnswer
 from agentmesh.llm.failure import AttemptFailed, explain
 from agentmesh.llm.known_server import KnownServer
 from agentmesh.llm.pauses import Pass, PauseGate, Pauses, Visit
-from agentmesh.llm.port import LIMIT, Bill, CallCancelled, CallFailed, ChatRequest, Prices, Reply, Watch
+from agentmesh.llm.port import LIMIT, Bill, CallCancelled, CallFailed, ChatRequest, Prices, Reply, Usage, Watch
 from agentmesh.llm.preparing import Prepared, prepare
 from agentmesh.llm.provider import START_TIMEOUT, Provider
 from agentmesh.llm.reading import Reader
@@ -124,7 +124,7 @@ class OpenAIChat:
                 failure = caught
             end = "cut" if cancel.is_set() else failure.kind
             partial, before = self._partial(prepared, assembly, end), spent.kept
-            spent.end(_after(before, partial) if partial else before)  # what had arrived before the server went away
+            spent.end(_kept(before, partial, assembly.touched))  # what had arrived before the server went away
             if cancel.is_set():
                 break
             if not assembly.touched and (note := left_out.leave_out(request, failure)):
@@ -259,6 +259,14 @@ class OpenAIChat:
         listed = prices.token_prices(self.provider, models, usage.input_tokens)
         return Reply(usage=usage, cost_usd=cost, prices=listed, finish_reason="cut")
 
+    def _used_at_least(self, prepared: Prepared, assembly: Assembly) -> Reply:
+        """Return the same after a defect, which may be one of this sum: then what the server itself has reported."""
+        try:
+            return self._used(prepared, assembly)
+        except Exception:
+            LOG.exception("what a call used is not known")
+            return Reply(usage=assembly.usage or Usage(), cost_usd=assembly.cost_usd, finish_reason="cut")
+
     def _reply(self, prepared: Prepared, assembly: Assembly) -> Reply:
         used = self._used(prepared, assembly)
         if assembly.usage is None:
@@ -287,7 +295,7 @@ class OpenAIChat:
         """
         LOG.error("a call of %s failed", self.provider.named(model), exc_info=error)
         if spent.under_way is not None and spent.under_way[1].has_cost("bug"):
-            spent.end(_after(spent.kept, self._used(*spent.under_way)))
+            spent.end(_after(spent.kept, self._used_at_least(*spent.under_way)))
         return CallFailed(
             f"agentmesh itself failed in a call of {self.provider.named(model)} ({type(error).__name__})",
             hint="The log has the details.",
@@ -315,6 +323,15 @@ class OpenAIChat:
 def _after(before: Reply | None, reply: Reply) -> Reply:
     """Return the reply with the usage of the attempts up to ``before``."""
     return reply if before is None else replace(reply, earlier=before.bill)
+
+
+def _kept(before: Reply | None, partial: Reply | None, has_arrived: bool) -> Reply | None:
+    """Return the newest part of an answer that has arrived, with the usage of all attempts."""
+    if before is None or partial is None:
+        return partial or before
+    if has_arrived:
+        return _after(before, partial)
+    return replace(before, earlier=before.earlier.plus(partial.usage, partial.cost_usd))
 
 
 def _may_retry(watch: Watch, partial: Reply | None, kept: Reply | None, failure: AttemptFailed) -> bool:

@@ -75,7 +75,7 @@ begin
   grant update (running, started, done, failed, looked_at, ended_at) on agentmesh.batches to agentmesh_worker;
   grant update (state, child, result) on agentmesh.batch_items to agentmesh_worker;
   grant update (tokens, cost_usd) on agentmesh.session_usage to agentmesh_worker;
-  grant update (epoch, tokens, cost_usd, at, input_tokens, output_tokens, input_usd, output_usd, is_first, waits, address) on agentmesh.reservations to agentmesh_worker;
+  grant update (epoch, tokens, cost_usd, at, input_tokens, output_tokens, input_usd, output_usd, is_first, waits, address, model) on agentmesh.reservations to agentmesh_worker;
   grant update (input_excess, output_excess, least_input, even_usd, steep_usd, least_usd, input_usd, cached_usd, output_usd, list_excess, at) on agentmesh.model_bills to agentmesh_worker;
   grant delete on agentmesh.prefixes, agentmesh.slots, agentmesh.wait, agentmesh.bookings, agentmesh.reservations, agentmesh.leases to agentmesh_worker;
 end $$;

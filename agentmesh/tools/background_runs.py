@@ -37,6 +37,10 @@ _CLOSE: Final = 8.0
 """Seconds that ``end`` and ``close`` wait for the ends of all processes together."""
 
 
+_End = tuple[str, int | None, str]
+"""How a process has ended: its state, its exit code and a note."""
+
+
 @dataclass(eq=False, slots=True)
 class _Running:
     """One process that runs here."""
@@ -136,13 +140,14 @@ class Processes:
 
     def _run(self, one: _Running, walled: Walled, cwd: Path, until_end: ExitStack) -> None:
         matched = None
-        if one.matcher:
-            matched = self._matched(one)
-            one.matcher.follow(matched.add, matched.give_up, f"process-{one.key.process}")
-            one.cancel.on_set(one.matcher.kill)
         try:
             with until_end:
-                state, code, note = self._followed(one, walled, cwd)
+                try:
+                    matched = self._watched(one)
+                except RuntimeError as error:  # the system gives no thread
+                    state, code, note = _not_started(error)
+                else:
+                    state, code, note = self._followed(one, walled, cwd)
             if one.matcher:
                 one.matcher.close()
             if matched:
@@ -154,6 +159,15 @@ class Processes:
             with self._lock:
                 self._running.discard(one)
 
+    def _watched(self, one: _Running) -> MatchedLines | None:
+        """Begin to watch for lines; None if nobody asked for that."""
+        if one.matcher is None:
+            return None
+        matched = self._matched(one)
+        one.matcher.follow(matched.add, matched.give_up, f"process-{one.key.process}")
+        one.cancel.on_set(one.matcher.kill)
+        return matched
+
     def _run_nothing(self, one: _Running, until_end: ExitStack, why: RuntimeError) -> None:
         """End what has no thread."""
         with self._lock:
@@ -163,7 +177,7 @@ class Processes:
         until_end.close()
         self._finish(one, *_not_started(why))
 
-    def _followed(self, one: _Running, walled: Walled, cwd: Path) -> tuple[str, int | None, str]:
+    def _followed(self, one: _Running, walled: Walled, cwd: Path) -> _End:
         try:
             finished = self._spawner.run(
                 walled,
@@ -178,7 +192,7 @@ class Processes:
             return _not_started(error)
         return self._ended(one, finished, walled)
 
-    def _ended(self, one: _Running, finished: FinishedProcess, walled: Walled) -> tuple[str, int | None, str]:
+    def _ended(self, one: _Running, finished: FinishedProcess, walled: Walled) -> _End:
         if finished.timed_out:
             return "killed", None, f"It ran for {LONGEST / 3600:g} h"
         if finished.stopped and one.cancel.reason is CancelReason.OVER:
@@ -224,5 +238,5 @@ class Processes:
                 return
 
 
-def _not_started(why: Exception) -> tuple[str, int, str]:
+def _not_started(why: Exception) -> _End:
     return "exited", 127, f"It could not be started: {why}"

@@ -88,3 +88,11 @@ def test_a_refusal_that_nobody_can_read_costs_nothing(monkeypatch):
     with misbehaving(error(400, "no")) as server:
         failed = broken(server, Watch())
     assert (failed.kind, failed.partial) == ("bug", None)
+
+
+def test_a_defect_in_the_prices_loses_no_usage(monkeypatch):
+    monkeypatch.setattr("agentmesh.llm.prices.token_prices", fails)
+    with misbehaving(LOST, WHOLE) as server:
+        failed = broken(server, Watch())
+    assert used(failed).usage.input_tokens == 100
+    assert used(failed).cost_usd == 0.5

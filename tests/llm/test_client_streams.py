@@ -535,6 +535,13 @@ def test_what_ends_without_an_answer_by_itself_is_free():
         assert used(answer, first_token_timeout=0.3) is None
 
 
+def test_what_had_arrived_stays_if_later_attempts_bring_nothing():
+    partial = failure(cut(*text("Hello wor", finish=None)), *[cut()] * 3)[0].partial
+    assert partial is not None
+    assert partial.text == "Hello wor"
+    assert len(partial.bill.unpriced) > 1
+
+
 def test_a_request_that_was_accepted_and_cancelled_before_its_first_token_is_estimated(monkeypatch):
     accepted = threading.Event()
     monkeypatch.setattr(Pass, "taken", lambda _pass: accepted.set())

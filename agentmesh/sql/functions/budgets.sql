@@ -27,16 +27,19 @@ begin
     end loop;
     select * into mine from agentmesh.weigh(me, session, reserve.address, input, reserve.answer, listed_in, listed_out);
   end if;
+  if mine.waits is not null or mine.allowed < reserve.answer then
+    perform agentmesh.release_lost_reservations(session.id);
+  end if;
   if mine.refused is not null then
     return jsonb_build_object('refused', mine.refused || jsonb_build_object(
       'hint', (mine.refused ->> 'hint') || ' Then a message to it lets it go on.'));
   end if;
-  insert into agentmesh.reservations (agent_id, session_id, epoch, tokens, cost_usd, input_tokens, output_tokens, input_usd, output_usd, is_first, waits, address)
+  insert into agentmesh.reservations (agent_id, session_id, epoch, tokens, cost_usd, input_tokens, output_tokens, input_usd, output_usd, is_first, waits, address, model)
   values (me.id, session.id, me.epoch, case when mine.waits is null then mine.tokens else 0 end, case when mine.waits is null then mine.cost_usd else 0 end,
-    input, case when mine.waits is null then mine.allowed else reserve.answer end, listed_in, listed_out, mine.is_first, mine.waits is not null, reserve.address)
+    input, case when mine.waits is null then mine.allowed else reserve.answer end, listed_in, listed_out, mine.is_first, mine.waits is not null, reserve.address, me.model)
   on conflict (agent_id) do update set epoch = excluded.epoch, tokens = excluded.tokens, cost_usd = excluded.cost_usd,
     input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens, input_usd = excluded.input_usd, output_usd = excluded.output_usd,
-    is_first = excluded.is_first, waits = excluded.waits, address = excluded.address,
+    is_first = excluded.is_first, waits = excluded.waits, address = excluded.address, model = excluded.model,
     at = case when reservations.waits and excluded.waits then reservations.at else excluded.at end;  -- a waiting call keeps its place
   if mine.waits is not null then
     return jsonb_build_object('waits', mine.waits);
@@ -91,11 +94,11 @@ comment on function agentmesh.reserve_retry is
 
 create function agentmesh.storable_usd(usd numeric) returns numeric
 language sql immutable as $$
-  select case when usd > 99999999 then 99999999 else round(usd, 6) end
+  select case when usd > 99999999 then 99999999 else agentmesh.round_up(round(usd, 9), 6) end
 $$;
 
 comment on function agentmesh.storable_usd is
-  'An amount in USD as its columns store it. Above the largest cap, of ten million, more makes no difference. So a server that bills in a wrong unit stops no call.';
+  'An amount in USD as its columns store it, rounded up: many cheap calls are not free. Above the largest cap, of ten million, more makes no difference. So a server that bills in a wrong unit stops no call.';
 
 create function agentmesh.release_reservation(agent uuid) returns void
 language plpgsql as $$
@@ -252,7 +255,6 @@ begin
      and (session.max_cost_usd is null or (used.cost_usd < session.max_cost_usd and used.cost_usd + cost_usd <= session.max_cost_usd)) then
     return;
   end if;
-  perform agentmesh.release_lost_reservations(session.id);
   for cap in select c.* from agentmesh.caps_of(me, session) c loop
     is_blocked := is_blocked or (is_first and cap.is_first);
     is_bound := is_bound or cap.max_tokens is not null or cap.max_cost_usd is not null;
@@ -391,7 +393,7 @@ begin
     from agentmesh.agents a left join agentmesh.reservations r on r.agent_id = a.id where a.id = agent;
     used.cost_usd := coalesce(used.cost_usd + used.guessed_usd, nullif(used.guessed_usd, 0));
   end if;
-  booked := agentmesh.storable_usd(agentmesh.round_up(round(used.cost_usd, 9), 6));  -- up: many cheap calls are not free
+  booked := agentmesh.storable_usd(used.cost_usd);
   update agentmesh.agents a set model_calls = a.model_calls + 1, input_tokens = a.input_tokens + used.input_tokens,
     output_tokens = a.output_tokens + used.output_tokens, cached_tokens = a.cached_tokens + used.cached_tokens,
     cost_usd = agentmesh.storable_usd(a.cost_usd + coalesce(booked, 0)), unpriced_calls = a.unpriced_calls + case when used.cost_usd is null then 1 else 0 end
@@ -534,6 +536,7 @@ begin
     return false;
   end if;
   select * into me from agentmesh.agents a where a.id = agent;
+  me.model := coalesce(mine.model, me.model);
   select * into session from agentmesh.sessions s where s.id = me.session_id;
   return coalesce((agentmesh.weigh(me, session, mine.address, mine.input_tokens, mine.output_tokens, mine.input_usd, mine.output_usd)).waits is not null, false);
 end $$;
