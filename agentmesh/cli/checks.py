@@ -154,7 +154,7 @@ def _schema(mesh: Mesh, found: str) -> Iterator[Finding]:
         case schema.SchemaState.CURRENT:
             yield Finding(Health.OK, "schema", f"at {there}, as this program needs it")
             for words, repair in mesh.database.run(health.switched_off, idempotent=True):
-                yield Finding(Health.BROKEN, "schema", words, f"As its owner: {repair};")
+                yield Finding(Health.BROKEN, "schema", words, repair)
         case schema.SchemaState.EMPTY:
             yield Finding(
                 Health.NOTE, "schema", "the database is empty; the first command that needs it makes the schema"

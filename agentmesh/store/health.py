@@ -76,7 +76,7 @@ def stuck(conn: Connection) -> list[Stuck]:
 
 
 def switched_off(conn: Connection) -> list[tuple[str, str]]:
-    """Return which triggers and indexes of ours do nothing, each with the statement that repairs it."""
+    """Return which triggers and indexes of ours do nothing, each with what repairs it, and who may."""
     return conn.execute(statement("health.switched_off")).fetchall()
 
 

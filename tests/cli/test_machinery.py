@@ -284,9 +284,18 @@ def test_doctor_names_triggers_that_are_off_and_indexes_that_are_not_valid(am, c
     conn.execute("update pg_index set indisvalid = false where indexrelid = 'agentmesh.moves_open'::regclass")
     done = am("doctor")
     assert "✗ schema         triggers of the table agentmesh.agents are off" in done.out
-    assert "As its owner: alter table agentmesh.agents enable trigger all;" in done.out
+    assert "As a superuser: alter table agentmesh.agents enable trigger all;" in done.out
     assert "the index agentmesh.moves_open is not valid" in done.out
+    assert "As its owner: reindex index agentmesh.moves_open;" in done.out
     conn.execute("alter table agentmesh.agents enable trigger all; reindex index agentmesh.moves_open")
+    assert am("doctor").code == 0
+
+
+def test_doctor_says_nothing_of_a_trigger_that_always_fires_or_is_somebody_elses(am, conn):
+    conn.execute("create function public.note() returns trigger language plpgsql as $$begin return new; end$$")
+    conn.execute("create trigger audit before insert on agentmesh.agents execute function public.note()")
+    conn.execute("alter table agentmesh.agents disable trigger audit")
+    conn.execute("alter table agentmesh.agents enable always trigger permissions_only_narrow")
     assert am("doctor").code == 0
 
 

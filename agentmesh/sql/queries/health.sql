@@ -27,12 +27,13 @@ order by recent desc, v.session_id, v.name limit 20;
 
 -- name: switched_off
 -- Triggers of ours that are off, as pg_restore leaves them if it is interrupted, and indexes that no query uses. Foreign
--- keys are triggers too.
-select 'triggers of the table ' || t.tgrelid::regclass || ' are off', 'alter table ' || t.tgrelid::regclass || ' enable trigger all'
-from pg_trigger t join pg_class c on c.oid = t.tgrelid
-where c.relnamespace = 'agentmesh'::regnamespace and t.tgenabled <> 'O' group by t.tgrelid
+-- keys are triggers too, which no owner may enable.
+select 'triggers of the table ' || t.tgrelid::regclass || ' are off', 'As a superuser: alter table ' || t.tgrelid::regclass || ' enable trigger all;'
+from pg_trigger t join pg_class c on c.oid = t.tgrelid join pg_proc p on p.oid = t.tgfoid
+where c.relnamespace = 'agentmesh'::regnamespace and (t.tgisinternal or p.pronamespace = c.relnamespace) and t.tgenabled in ('D', 'R')
+group by t.tgrelid
 union all
-select 'the index ' || i.indexrelid::regclass || ' is not valid', 'reindex index ' || i.indexrelid::regclass
+select 'the index ' || i.indexrelid::regclass || ' is not valid', 'As its owner: reindex index ' || i.indexrelid::regclass || ';'
 from pg_index i join pg_class c on c.oid = i.indexrelid where c.relnamespace = 'agentmesh'::regnamespace and not i.indisvalid
 order by 1;
 
