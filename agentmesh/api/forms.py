@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -21,8 +22,15 @@ def schema_of(form: Any) -> dict[str, Any]:
     """Return the JSON Schema of what a program gave as the form of a report; raise UsageError."""
     if isinstance(form, Mapping):
         return dict(form)
-    try:
+    with _refused(form):
         return _adapter(form).json_schema()
+
+
+@contextmanager
+def _refused(form: Any) -> Iterator[None]:
+    """Raise UsageError where pydantic knows no such type: some it refuses at their first use only."""
+    try:
+        yield
     except PydanticUserError as error:
         raise UsageError(
             f"{one_line(repr(form), 60)} is no schema: {one_line(error.message, 120)}",
@@ -41,9 +49,12 @@ def fitting(model: type[Model], result: Mapping[str, Any], name: str) -> Model:
     """Return an agent's result as a value of the type; raise UsageError if it does not fit."""
     from agentmesh.tools.report import is_wrapped
 
+    if isinstance(model, Mapping):
+        raise UsageError("a JSON Schema is no type", hint="Leave it out: result() returns a dict.")
     wrapped = "result" in result and is_wrapped(schema_of(model))
     try:
-        found: Model = _adapter(model).validate_json(json.dumps(result["result"] if wrapped else result))
+        with _refused(model):
+            found: Model = _adapter(model).validate_json(json.dumps(result["result"] if wrapped else result))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(step) for step in first["loc"]) or "it"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import GenericAlias
 from typing import Any
 
 import pytest
@@ -118,6 +119,12 @@ def test_a_dict_is_a_schema_and_a_check_runs(rig: Rig, open_mesh: Open, tmp_path
         child.wait(timeout=60)
         session.wait(timeout=60)
     assert child.result() == {"files": 2}
+    with pytest.raises(agentmesh.UsageError, match="a JSON Schema is no type"):
+        child.result(schema)  # type: ignore[call-overload]
+    unknown: list[Any] = [5, agentmesh.Session, GenericAlias(list, "Missing")]
+    for wrong in unknown:
+        with pytest.raises(agentmesh.UsageError, match="is no schema"):
+            child.result(wrong)
 
 
 def test_what_has_not_reported_says_why(rig: Rig, open_mesh: Open):
