@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -31,14 +31,14 @@ class Runtime:
     """Knows what this process runs, so that every handle can have its session served; thread-safe."""
 
     def __init__(
-        self, core: app.Mesh, *, background_workers: bool, failed: Callable[[], Failure | None] = lambda: None
+        self, core: app.Mesh, *, background_workers: bool, failures: Callable[[], Sequence[Failure | None]] = tuple
     ) -> None:
-        """``failed`` says why a worker of this process that serves several databases has stopped by itself."""
+        """``failures``: for each worker of this database that serves others too, why it has stopped by itself."""
         self.core = core
         self.hearing = SharedListener(core)
         self._background_workers = background_workers
         self._lock = threading.Lock()
-        self._failed = failed
+        self._failures = failures
         self._own: list[tuple[SessionId | None, Worker]] = []
         """The workers of this database in this process: each for one session, or (None) for all."""
         self._told_failure = ""
@@ -80,9 +80,7 @@ class Runtime:
 
     def try_to_serve(self, session: SessionId, root: AgentId) -> None:
         """Start a worker if none serves the session. If this process has one for it, the database is not asked."""
-        with self._lock:
-            runs_here = any(serves in (None, session) for serves, _ in self._own)
-        if not runs_here:
+        if None not in self._own_failures(session):
             self._serve(session, root)
 
     def require_served(self, session: SessionId, root: AgentId) -> None:
@@ -91,12 +89,16 @@ class Runtime:
             raise obstacle
 
     def require_own_worker(self, session: SessionId) -> None:
-        """Raise why a worker of this process that served the session has stopped by itself, if one has."""
+        """Raise why the workers of this process that served the session have stopped by themselves, if all have."""
+        failures = self._own_failures(session)
+        if failures and (failure := failures[0]) and None not in failures:
+            raise type(failure)(failure.message, hint=failure.hint)
+
+    def _own_failures(self, session: SessionId) -> Sequence[Failure | None]:
+        """Return, for each worker of this process that serves the session, why it has stopped; None if it runs."""
         with self._lock:
-            failures = [worker.failed for serves, worker in self._own if serves in (None, session)]
-        for failure in (*failures, self._failed()):
-            if failure:
-                raise type(failure)(failure.message, hint=failure.hint)
+            own = [worker.failed for serves, worker in self._own if serves in (None, session)]
+        return [*own, *self._failures()]
 
     def _serve(self, session: SessionId, root: AgentId) -> UsageError | None:
         """Start a worker if none serves the session; return why none will."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -179,15 +180,15 @@ class Runtimes:
     # Within
 
     def _add(self, core: app.Mesh) -> None:
-        runtime = Runtime(core, background_workers=self._background_workers, failed=self._failed)
+        runtime = Runtime(core, background_workers=self._background_workers, failures=partial(self._failures, core))
         with self._lock:
             for gift in self._gifts:
                 gift(runtime)
             self._made[core] = runtime
 
-    def _failed(self) -> Failure | None:
+    def _failures(self, core: app.Mesh) -> Sequence[Failure | None]:
         with self._lock:
-            return next((failed for served in self._served if (failed := served.failed)), None)
+            return [failure for served in self._served for failure in served.failures_of(core)]
 
     def _of(self, core: app.Mesh) -> Runtime:
         with self._lock:

@@ -64,10 +64,11 @@ class Stream:
                 now = self._following.look()
                 working = [agent.id for agent in now if agent.is_working]
                 yield from self._new(now, heard)
-                check()
-                if heard is None and working:
-                    serve(first)
-                    first = False
+                if working:
+                    check()
+                    if heard is None:
+                        serve(first)
+                        first = False
             except DatabaseUnreachable as error:
                 check()
                 wakes.endure(error)

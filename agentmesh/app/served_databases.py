@@ -51,6 +51,10 @@ class ServedDatabases:
         """Why one of them stopped by itself."""
         return next((each.worker.failed for each in list(self._workers.values()) if each.worker.failed), None)
 
+    def failures_of(self, mesh: Mesh) -> list[Failure | None]:
+        """Return why the worker of this database has stopped by itself, or None if it runs; empty if it has none."""
+        return [each.worker.failed for each in list(self._workers.values()) if each.mesh is mesh]
+
     @property
     def idle_since(self) -> float | None:
         """Since when (monotonic) none of them has had an agent; None while one has some."""

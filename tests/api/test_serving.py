@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 import agentmesh
 from agentmesh.app.serving import ServingResult
-from agentmesh.domain.errors import SchemaReplaced
+from agentmesh.domain.errors import SchemaReplaced, WorkerFailed
+from agentmesh.engine.claims import Claims
 from tests.api.conftest import InThread, Open
 from tests.fixtures.engine import Rig, say, until, when
 
@@ -81,6 +84,60 @@ def test_a_wait_raises_why_this_program_s_own_worker_has_stopped(
         program()
     (told,) = [record.getMessage() for record in caplog.records if "of this program has stopped" in record.getMessage()]
     assert "Start it again once agentmesh is upgraded here too" in told
+
+
+@contextmanager
+def failed(
+    block: AbstractContextManager[None], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> Iterator[None]:
+    """A block whose worker has ended by itself."""
+
+    def no_claims(_: Claims) -> None:
+        raise ValueError("broken")
+
+    with ExitStack() as stack:
+        with monkeypatch.context() as broken:
+            broken.setattr(Claims, "run", no_claims)
+            stack.enter_context(block)
+            until(lambda: "of this program has stopped" in caplog.text, "the end of the worker")
+        yield
+
+
+def test_a_second_worker_of_the_program_serves_a_session_whose_first_has_stopped(
+    rig: Rig, mesh: agentmesh.Mesh, monkeypatch, caplog
+):
+    rig.script("root", say("done"))
+    session = mesh.start_session()
+    answers: list[str] = []
+
+    def program() -> None:
+        with failed(mesh.worker(), monkeypatch, caplog):
+            with mesh.worker(session=session):
+                answers.append(session.run("go", timeout=60))
+            answers.append(list(session.events(replay=True))[-1].agent.status)  # the stream of a session at rest ends
+            session.run("go on", timeout=60)
+
+    with pytest.raises(WorkerFailed, match="broken"):
+        program()
+    assert answers == ["done", "idle"]
+
+
+@pytest.mark.slow
+def test_a_message_starts_a_worker_once_that_of_the_program_has_stopped(open_mesh: Open, monkeypatch, caplog):
+    mesh = open_mesh(background_workers=True)
+    session = mesh.start_session(model="demo")
+
+    def program() -> None:
+        with failed(mesh.worker(), monkeypatch, caplog):
+            until(lambda: not mesh.core.serving.is_served(session.id, "demo"), "the end of its row")
+            session.send("go")
+
+    with pytest.raises(WorkerFailed, match="broken"):
+        program()
+    process = mesh.core.background.process
+    assert process is not None
+    process.terminate()
+    process.wait(20)
 
 
 def test_what_a_program_alone_has_is_an_obstacle(open_mesh: Open):

@@ -18,7 +18,7 @@ import agentmesh
 from agentmesh.domain.errors import SchemaReplaced, SessionMoved
 from agentmesh.store import moves
 from tests.api.conftest import Open
-from tests.fixtures.engine import Rig, call, do, say, when
+from tests.fixtures.engine import Rig, call, do, say, until, when
 
 
 @pytest.fixture
@@ -252,6 +252,23 @@ def test_a_wait_raises_why_the_worker_of_its_database_has_stopped(rig: Rig, conf
 
     with pytest.raises(SchemaReplaced, match="upgraded to schema 9999"):
         program()
+
+
+def test_a_wait_goes_on_while_the_worker_of_another_database_has_stopped(configure, open_mesh: Open, urls, caplog):
+    mesh = open_mesh()
+    session = mesh.start_session(database="b")
+    answers: list[str] = []
+
+    def program() -> None:
+        with mesh.worker():
+            with psycopg.connect(urls["a"], autocommit=True) as conn:
+                conn.execute("update agentmesh.alembic_version set version_num = '9999'")
+            until(lambda: "of this program has stopped" in caplog.text, "the end of the worker of a")
+            answers.append(session.run("go", timeout=60))
+
+    with pytest.raises(SchemaReplaced, match="upgraded to schema 9999"):
+        program()
+    assert answers == ["done"]
 
 
 def test_a_closed_mesh_ends_its_workers_and_its_waits(configure, open_mesh: Open, urls):
