@@ -136,15 +136,14 @@ class Headless:
         worker = make_worker(self._mesh, session=self._session.id, concurrency=concurrency)
         self._mesh.processes.end_at_rest = True
         with Changes(self._mesh, [self._session.id]) as wakes, stoppable(wakes.poke, _FAREWELL) as stop, self._progress:
-            message: MailId | None = None
-            if prompt is None:
-                self._go_on()
-            else:
-                message = self._send(prompt, images)  # before the worker, which takes a while: a kill would lose it
+            # Before the worker, which takes a while: a kill would lose it.
+            message = None if prompt is None else self._send(prompt, images)
+            has_begun = message is None and self._go_on()
             try:
                 worker.start()
             except Exception:
-                self._take_back(message, _root(before))
+                worker.stop()  # some of its threads may have begun
+                self._take_back(message, _root(before), has_begun)
                 raise
             try:
                 deadline = started + timeout if timeout is not None else None
@@ -172,12 +171,12 @@ class Headless:
         root = self._session.root_id
         return self._mesh.database.run(mailbox.send, None, root, prompt, key, None, images, idempotent=True)
 
-    def _go_on(self) -> None:
-        """Run the root's last turn again if it failed or was interrupted."""
+    def _go_on(self) -> bool:
+        """Run the root's last turn again if it failed or was interrupted; return whether that has begun a turn."""
         try:
             self._mesh.database.run(person.retry, self._session.root_id, idempotent=True)
         except AgentBusy:
-            pass  # it has not finished, or a lost connection hid that it runs again
+            return False  # it has not finished, or a lost connection hid that it runs again
         except NothingToRetry as error:
             if not any(agent.is_working for agent in self._following.look()):
                 session = short(self._session.id)
@@ -187,13 +186,21 @@ class Headless:
                     f"Nothing is left to do in session {session}: {error.message}.",
                     hint=f'{again if failed else ""}Say what comes next: agentmesh run --resume {session} "prompt".',
                 ) from None
+            return False
+        return True
 
-    def _take_back(self, message: MailId | None, root: AgentView) -> None:
-        """Undo what would let the next worker run the root, unless the root, as it was before, was working then."""
+    def _take_back(self, message: MailId | None, root: AgentView, has_begun: bool) -> None:
+        """Undo what would let the next worker do what this run began, and no other turn of the root.
+
+        ``root`` is as it was before, ``has_begun`` says whether its last turn was begun again.
+        """
         try:
             if message is not None:
                 self._mesh.database.run(person.take_back, message)
-            if not root.is_working:
+                now = _root(self._following.look())
+                # Queued for that message alone. If a worker has it, it finds nothing to read, and rests.
+                has_begun = not root.is_working and now.unread == 0 and now.worker_id is None
+            if has_begun:
                 self._mesh.database.run(agents.interrupt, root.id, idempotent=True)
         except AgentmeshError:
             session = short(self._session.id)
@@ -202,7 +209,8 @@ class Headless:
                 f"This stops it: agentmesh interrupt --all --session {session}",
             )
         else:
-            say("Nothing was run, and no other worker will run it.")
+            if message is not None or has_begun:
+                say("Nothing was run, and no other worker will run it.")
 
     def _follow(self, worker: Worker, wakes: Changes, stop: Stop, deadline: float | None) -> None:
         heard: set[AgentId] | None = None

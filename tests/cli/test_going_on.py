@@ -126,6 +126,34 @@ def test_a_run_without_a_worker_leaves_a_root_that_worked_before(am, mesh, here)
     assert mesh.column("select body from agentmesh.mail where withdrawn_at is null") == ["begun before"]
 
 
+def test_a_run_without_a_prompt_leaves_what_others_have_begun(am, mesh, here):
+    child = mesh.fork(here, "child")
+    mesh.send(None, child, "begun before")
+    refuse(mesh, "insert", "workers", "53300", "sorry, too many clients already")
+    below = am("run", "-c", stdin=None)
+    mesh.send(None, here, "begun before")
+    root = am("run", "-c", stdin=None)
+    for done in (below, root):
+        assert (done.code, done.out) == (1, "")
+        assert "has no connection free" in done.err
+        assert "Nothing was run" not in done.err
+    marks = "select status, interrupt_turn from agentmesh.agents where session_id = %s"
+    assert mesh.conn.execute(marks, [mesh.session_of(here)]).fetchall() == [("running", None)] * 2
+
+
+def test_a_run_without_a_worker_leaves_the_turn_of_somebody_elses_message(am, mesh, here):
+    theirs = "insert into agentmesh.mail (session_id, recipient, body) values (new.session_id, new.recipient, 'theirs')"
+    mesh.conn.execute(
+        f"create function public.another() returns trigger language plpgsql as $$begin {theirs}; return new; end$$;"
+        "create trigger another after insert on agentmesh.mail for each row when (new.body = 'Think.')"
+        " execute function public.another()"
+    )
+    refuse(mesh, "insert", "workers", "53300", "sorry, too many clients already")
+    assert "no other worker will run it" in am("run", "-c", "Think.", stdin=None).err
+    assert mesh.one("select status from agentmesh.agents where id = %s", here) == "running"
+    assert mesh.unread(here) == ["theirs"]
+
+
 def test_a_run_that_cannot_take_its_prompt_back_says_what_becomes_of_it(am, mesh, model):
     refuse(mesh, "insert", "workers", "53300", "sorry, too many clients already")
     refuse(mesh, "update of interrupt_turn", "agents", "42501", "no")
