@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -38,6 +39,8 @@ _SWITCH = 0.0005
 wait for several threads in a row, which import and read: on a busy machine the session is shown 10 ms sooner."""
 _MORE_TYPED = 0.1
 """Seconds in which the rest of a paste comes, where the terminal had to wait to send it."""
+_LONGEST_PASTE = 3.0
+"""Seconds after which nobody waits for the end of a paste: a key may be held down."""
 
 
 def main(
@@ -118,10 +121,11 @@ def _forget_typed() -> None:
     import select
     import termios
 
-    while True:
+    started = time.monotonic()
+    with suppress(termios.error, OSError):  # the terminal is gone
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
-        if not select.select([sys.stdin], [], [], _MORE_TYPED)[0]:
-            return
+        while select.select([sys.stdin], [], [], _MORE_TYPED)[0] and time.monotonic() - started < _LONGEST_PASTE:
+            termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
 def set_up(settings: Settings, environ: Mapping[str, str] = os.environ) -> bool:

@@ -387,8 +387,9 @@ def _expanded(mesh: Mesh, session: Session, text: str, *, is_new: bool) -> Messa
 
 
 def _tell_unknown(text: str, known: Iterable[str]) -> None:
-    """Print that a text is no custom command though it looks like one; a path does not."""
-    if found := re.match(r"/([a-z][\w:.-]{0,63})(?![^\s])", text, re.IGNORECASE):
+    """Print that a text is no custom command though it looks like one; a path does not, nor what is there."""
+    found = re.match(r"/([a-z][\w:.-]{0,63})(?![^\s])", text, re.IGNORECASE)
+    if found and not Path(found[0]).exists():
         near = difflib.get_close_matches(found[1].lower(), known, n=1)
         meant = f" Did you mean /{near[0]}?" if near else ""
         complain(f"There is no custom command /{found[1]}: it is sent as text.{meant}")

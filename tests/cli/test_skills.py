@@ -80,6 +80,7 @@ def test_run_sends_what_a_custom_command_says(am, place, conn):
         ("/greeet notes.txt", "There is no custom command /greeet: it is sent as text. Did you mean /greet?\n"),
         ("/Wizardry", "There is no custom command /Wizardry: it is sent as text.\n"),
         ("/tmp/x is a path", ""),
+        ("/tmp is full", ""),
     ],
 )
 def test_run_sends_any_other_text_as_it_is(am, place, conn, text, said):

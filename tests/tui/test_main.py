@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import logging
+import os
+import threading
+import tty
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 
@@ -15,7 +19,7 @@ from agentmesh.store import agents, mailbox, sessions
 from agentmesh.store.board import Left
 from agentmesh.store.tx import Database
 from agentmesh.tui.commands.closing import close, line
-from agentmesh.tui.main import _logging_to, choose, main
+from agentmesh.tui.main import _forget_typed, _logging_to, choose, main
 from agentmesh.tui.session.first_start import welcome
 from tests.tui.posted import mesh_of
 
@@ -132,3 +136,28 @@ def test_a_log_that_cannot_be_written_costs_nothing_when_the_screen_is_left(caps
     with _logging_to(Path("/dev/full")):
         logging.getLogger("agentmesh.tui").warning("lost")
     assert capsys.readouterr().err == ""
+
+
+def test_a_screen_that_failed_ends_though_somebody_types_on_or_the_terminal_is_gone(monkeypatch):
+    master, slave = os.openpty()
+    tty.setraw(slave)
+    os.set_blocking(master, False)
+    over = threading.Event()
+
+    def hold_a_key() -> None:
+        while not over.is_set():
+            with suppress(BlockingIOError):
+                os.write(master, b"x")
+
+    with open(slave) as terminal:
+        monkeypatch.setattr("sys.stdin", terminal)
+        monkeypatch.setattr("agentmesh.tui.main._LONGEST_PASTE", 0.3)
+        typing = threading.Thread(target=hold_a_key)
+        typing.start()
+        try:
+            _forget_typed()
+        finally:
+            over.set()
+            typing.join()
+        os.close(master)
+        _forget_typed()

@@ -197,3 +197,19 @@ def test_a_board_that_is_wanted_before_opens_with_the_session():
         assert isinstance(app.screen, MainScreen)
 
     before_it_is_open(scene, app)
+
+
+def test_f12_before_the_session_opens_no_board_under_a_page_that_came_after_it():
+    app = Slow()
+
+    async def scene(show: Show) -> None:
+        await show.press("f12", "f1")
+        page = app.screen
+        assert not isinstance(page, MainScreen)
+        await opened(show, app)
+        assert app.screen is page
+        await show.press("escape")
+        await show.post(BoardChanged(board()))
+        assert isinstance(app.screen, MainScreen)
+
+    before_it_is_open(scene, app)

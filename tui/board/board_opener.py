@@ -49,10 +49,11 @@ class BoardOpener:
 
     def show_board(self, board: Board) -> None:
         """Show the session as it is now, if the board is open, or open it if it was wanted before."""
+        wanted, self._wanted = self._wanted, None
         if self.shown:
             self.shown.show_board(board)
-        elif self._wanted and self._screen.app.screen is self._screen:
-            self.open(self._wanted)
+        elif wanted and self._screen.app.screen is self._screen:
+            self.open(wanted)
 
     def give_up(self) -> None:
         """Give up the kept board: the screen is left."""
