@@ -51,6 +51,7 @@ def test_what_cannot_be_written_is_said_and_given_back(mesh: Mesh, me: Person, t
         ("/export md mine.md --force", "/export has no --force"),
         ("/export --force mine.md", "/export has no --force"),
         ("/export notes.doc", "ends in no format"),
+        ("/export 'a.md' 'b.md'", "ends in no format"),
         ("/export nowhere/x.md", "cannot be written: No such file"),
         ("/export ~nobody-of-this-name/x.md", "names an unknown home directory"),
     ):

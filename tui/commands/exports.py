@@ -19,7 +19,7 @@ from agentmesh.tui.commands.context import CommandContext
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_QUOTED = re.compile(r"""(["'])(.+)\1""")
+_QUOTED = re.compile(r"""(["'])((?:(?!\1).)+)\1""")
 _SECONDS = 60.0
 """The most that reading a time line may take."""
 
