@@ -116,7 +116,7 @@ def test_this_projects_own_files_stay_readable(end):
     assert changed == []
 
 
-EXAMPLES = ("postgresql://user:password@host", "AGENTMESH_MCP_TOKEN=a-token-for-the-test")
+EXAMPLES = ("postgresql://user:password@host", "AGENTMESH_MCP_TOKEN=a-long-random-text")
 """What our documentation shows for a secret."""
 
 

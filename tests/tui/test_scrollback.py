@@ -508,7 +508,7 @@ def test_scroll_position_and_folds_are_kept_even_when_the_widgets_are_not():
 def test_a_paste_of_ten_thousand_lines_is_one_folded_entry():
     async def scene(show: Show) -> None:
         await show.rows(said(1, "\n".join(f"line {n}" for n in range(10_000)), Kind.USER))
-        assert "▸ 9976 more lines" in show.text
+        assert "▸ 9,976 more lines" in show.text
 
     puppet(scene)
 
