@@ -85,6 +85,9 @@ class Compactor:
         self._images = engine.images
         self._share = engine.compact_at
         self._observer = engine.observer
+        self._postponed = ""
+        """Why the summary that is due has to wait, until people were told."""
+        self._has_told = False
 
     def is_due(self, agent: Agent, conversation: Conversation, cancel: Cancel) -> bool:
         """Whether the next request would take more than its share of the model's window; may ask the model's server."""
@@ -104,16 +107,28 @@ class Compactor:
         """Whether there is enough that a summary could stand for."""
         return self._plan(agent, conversation) is not None
 
-    def postponed(self, agent: Agent, conversation: Conversation, most: int | None) -> str | None:
-        """Return why a summary that is due must wait: the budget has too little room for it, but enough for the step.
+    def must_wait(self, agent: Agent, conversation: Conversation, most: int | None) -> bool:
+        """Whether a summary that is due has to wait: the budget has too little room for it, but enough for the step.
 
-        ``most`` is how long the step's answer may be, if the budget has no room for the longest. None: it must not
-        wait, or cannot, since the step has no room in the window.
+        ``most`` is how long the step's answer may be, if the budget has no room for the longest. It does not wait if
+        the step has no room in the window.
         """
         plan, window = self._plan(agent, conversation), self._window(agent)
         if plan is None or most is None or not plan.summed or not _is_too_short(most, plan):
-            return None
-        return _too_few(most) if window and conversation.tokens + most <= window else None
+            return False
+        if not window or conversation.tokens + most > window:
+            return False
+        self._postponed = _too_few(most)
+        return True
+
+    def told(self) -> dict[str, str]:
+        """Return the entry of a step's answer that tells people, once, why the step came before a summary."""
+        why, self._postponed = self._postponed, ""
+        if not why or self._has_told:
+            return {}
+        self._has_told = True
+        goes_on = "it goes on without one while the window has room"
+        return {"summary_postponed": f"the context is nearly full, but {why}; {goes_on}"}
 
     def compact(
         self, lease: Lease, agent: Agent, conversation: Conversation, cancel: Cancel, granted: Granted | None
@@ -123,6 +138,7 @@ class Compactor:
         ``granted`` is the budget of the step's model call; this call takes its place. With None, a person
         wants the summary, the turn is for nothing else, and the call is reserved here. Return Parked if it waits.
         """
+        self._postponed = ""
         if asked := granted is None:
             granted = self._reserve(lease, agent, conversation)
             if parked := budgeting.parked(granted, agent.model):

@@ -68,8 +68,6 @@ class Runner:
         """The budget of the step's model call."""
         self._is_compacted = False
         """Whether a summary was made since the model's last answer: a second one would not help."""
-        self._told_postponed = False
-        """Whether people were told that a summary has to wait for room in the budget."""
         self._root: Root | None = None
         """Where the agent works; None until that is known."""
         self._project = Path()
@@ -255,23 +253,19 @@ class Runner:
         conversation, agent = self._conversation, self._agent
         assert conversation is not None  # noqa: S101  _begin has made it
         most = budgeting.shortened(self._granted, budgeting.wanted(self._engine.model, agent.model))
-        postponed = None
-        if not self._is_compacted and self._compactor.is_due(agent, conversation, self._cancel):
-            postponed = self._compactor.postponed(agent, conversation, most)
-            if postponed is None:
-                return self._compact(conversation)
+        is_due = not self._is_compacted and self._compactor.is_due(agent, conversation, self._cancel)
+        if is_due and not self._compactor.must_wait(agent, conversation, most):
+            return self._compact(conversation)
         request = self._request(conversation, most)
         call = self._call = ModelCall(self._engine, agent, self._lease, conversation, self._cancel)
         try:
-            return self._answer(call, conversation, request, most, postponed)
+            return self._answer(call, conversation, request, most)
         except Exception:
             if used := call.lost():
                 self._book(used)
             raise
 
-    def _answer(
-        self, call: ModelCall, conversation: Conversation, request: ChatRequest, most: int | None, postponed: str | None
-    ) -> Going:
+    def _answer(self, call: ModelCall, conversation: Conversation, request: ChatRequest, most: int | None) -> Going:
         """Make the model call, store its answer, and run the tool calls in it."""
         try:
             reply = call.complete(request)
@@ -287,21 +281,13 @@ class Runner:
         if verdict.error is not None:
             return self.fail(verdict.error, call.usage(reply, "unread"))
         window = self._window() if reply.finish_reason == "length" else None
-        content = recording.content(reply, most, verdict, window) | self._postponed(postponed)
+        content = recording.content(reply, most, verdict, window) | self._compactor.told()
         done = self._store(content, reply, call.usage(reply), conversation.last_seq)
         if not reply.tool_calls:
             self._refused = {}
             return done.status
         self._allowance = done.allowance or self._allowance
         return self._call_tools(recording.open_calls(done.seq, reply))
-
-    def _postponed(self, why: str | None) -> dict[str, str]:
-        """Return the entry of an answer that tells people, once, why its step came before a summary that is due."""
-        if why is None or self._told_postponed:
-            return {}
-        self._told_postponed = True
-        goes_on = "it goes on without one while the window has room"
-        return {"summary_postponed": f"the context is nearly full, but {why}; {goes_on}"}
 
     def _request(self, conversation: Conversation, most: int | None) -> ChatRequest:
         """Return what the model is asked; ``most`` is how many tokens the budget leaves for its answer, if too few."""
