@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 from uuid import UUID
 
-from agentmesh.api.arguments import listed, names_of, path_of, text_of
+from agentmesh.api.arguments import list_of, names_of, path_of, text_of
 from agentmesh.api.board import Board
 from agentmesh.api.keys import key_of
 from agentmesh.api.outcome import output_of, report_of
@@ -256,7 +256,7 @@ class Agent:
 
     def _attached(self, paths: Sequence[str | Path]) -> Sequence[Mapping[str, Any]]:
         workdir = self._link.run(sessions.get, self._link.session, idempotent=True).workdir
-        given = [path_of(one, "one of images") for one in listed(paths, "images", 'Give ["picture.png"].')]
+        given = [path_of(one, "one of images") for one in list_of(paths, "images", 'Give ["picture.png"].')]
         found = attach(self._link.runtime.core.database, self.id, Path(workdir), paths=given)
         return found.references if found else ()
 

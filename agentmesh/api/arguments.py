@@ -18,7 +18,7 @@ def of_kind(value: Kind, kind: Any, what: str, hint: str = "") -> Kind:
     raise UsageError(f"{what} cannot be of type {type(value).__name__}", hint=hint)
 
 
-def listed(values: object, what: str, hint: str) -> list[Any]:
+def list_of(values: object, what: str, hint: str) -> list[Any]:
     """Return the values of a list or another iterable; raise UsageError for any other, and for a text or a dict."""
     if isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping):
         return list(values)

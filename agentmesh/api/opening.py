@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentmesh.api.arguments import listed, of_kind, path_of, text_of
+from agentmesh.api.arguments import list_of, of_kind, path_of, text_of
 from agentmesh.api.mesh import Mesh
 from agentmesh.api.runtimes import Runtimes
 from agentmesh.config import sources
@@ -40,8 +40,8 @@ def open(  # noqa: A001  agentmesh.open, as in webbrowser.open
     names; one that does not answer is left out, and the log says so.
     """
     settings = of_kind({} if settings is None else settings, Mapping, "settings", 'Give {"model": "gpt-5-mini"}.')
-    tools = listed(tools, "tools", "Give [function].")
-    agent_types = listed(agent_types, "agent_types", "Give [agentmesh.AgentType(...)].")
+    tools = list_of(tools, "tools", "Give [function].")
+    agent_types = list_of(agent_types, "agent_types", "Give [agentmesh.AgentType(...)].")
     # An empty text stays one, to be refused: as a Path it would be the working directory.
     place = data_dir if data_dir is None or isinstance(data_dir, str) else path_of(data_dir, "data_dir")
     given = {"database_url": database_url, "data_dir": place, **settings}

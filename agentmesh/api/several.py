@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentmesh.api.agent import Who, find_agent
-from agentmesh.api.arguments import listed
+from agentmesh.api.arguments import list_of
 from agentmesh.api.keys import key_of
 from agentmesh.api.link import SessionLink
 from agentmesh.domain.audience import Audience
@@ -30,7 +30,7 @@ def send_to_several(
             raise UsageError(f"{to!r} is no list of agents", hint=_HINT)
         whom = audience
     else:
-        whom = [find_agent(link, one).id for one in listed(to, "to", _HINT)]
+        whom = [find_agent(link, one).id for one in list_of(to, "to", _HINT)]
     sent = link.run(send_many, None, whom, message, key, around=link.root, urgent=urgent, idempotent=True)
     link.try_to_serve()
     return [MailId(one.message_id) for one in sent]
