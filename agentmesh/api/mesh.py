@@ -138,8 +138,8 @@ class Mesh:
 
         A database that does not answer is left out, and the log says so.
         """
-        if of_kind(limit, int, "limit") < 1:
-            raise UsageError("the limit of sessions is at least 1")
+        if not 1 <= of_kind(limit, int, "limit") < 2**63:
+            raise UsageError("the limit of sessions is a whole number from 1, below 2**63")
         where = None if workdir is None else str(path_of(workdir, "workdir").resolve())
 
         def listed(core: app.Mesh) -> Sequence[SessionSummary]:

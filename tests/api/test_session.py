@@ -88,8 +88,10 @@ def test_a_handle_stays_in_its_process(mesh: agentmesh.Mesh):
 def test_the_newest_sessions_are_listed_up_to_a_limit(mesh: agentmesh.Mesh):
     made = [session_of(mesh).id for _ in range(3)]
     assert [one.id for one in mesh.list_sessions(limit=2)] == made[:0:-1]
-    with pytest.raises(UsageError, match="at least 1"):
-        mesh.list_sessions(limit=0)
+    assert [one.id for one in mesh.list_sessions(limit=2**63 - 1)][:3] == made[::-1]
+    for wrong in (0, 2**63):
+        with pytest.raises(UsageError, match="whole number from 1"):
+            mesh.list_sessions(limit=wrong)
 
 
 def test_a_fork_is_waited_for_and_its_result_read(rig: Rig, mesh: agentmesh.Mesh):
